@@ -196,6 +196,33 @@ def comparable(type: Type, value: Any) -> Any:
             return [(comparable(key.type, k), comparable(of.type, v)) for k, v in value]
 
 
+def below(field: Field) -> Iterator[tuple[Field, tuple[Field, ...]]]:
+    """Yield the fields within a field, each with those that lead to it."""
+    for part in field.parts():
+        yield part, (part,)
+        for each, steps in below(part):
+            yield each, (part, *steps)
+
+
+def within(field: Field, value: Any, steps: tuple[Field, ...]) -> Iterator[Any]:
+    """Yield all that a value has of a field within it; what is null has nothing of lists and maps."""
+    if not steps:
+        yield value
+        return
+    step, *rest = steps
+    match field.type:
+        case Struct():
+            found = [None if value is None else value.get(step.key)]
+        case List():
+            found = value or []
+        case Map(key, _):
+            found = [pair[0 if step is key else 1] for pair in value or ()]
+        case _:
+            raise AssertionError(field.type)
+    for each in found:
+        yield from within(step, each, tuple(rest))
+
+
 def dig(row: Row, path: str) -> Any:
     """Return what a row has under keys, which lead through structs."""
     value: Any = row
@@ -229,7 +256,7 @@ def _time(rng: Random) -> dt.datetime:
 
 
 def _decimal(rng: Random) -> Decimal:
-    return Decimal(rng.choice(("0.00", "-0.01", "1.50", "77.77", "-9999999.99", "9999999.99")))
+    return Decimal(rng.choice(("0.00", "-0.01", "1.50", "77.77", "-9999999.90", "9999999.99")))
 
 
 #: Those that tables have of a type, and what a value is drawn from.
@@ -260,6 +287,8 @@ PLAIN: dict[str, tuple[pa.DataType, Callable[[Random], Any]]] = {
     ),
     "binary": (pa.binary(), lambda rng: rng.choice((b"", b"ab", b"\x80 more than four", b"abcd"))),
 }
+#: What is no single value, of which stats tell how often it is there and how often it is not.
+WHOLE = Plain("whole", pa.null())
 #: What a type may become.
 WIDER = {"int": "long", "float": "double", "decimal(9, 2)": "decimal(18, 2)"}
 

@@ -8,7 +8,15 @@ from typing import Any
 
 from tests.foreign import transforms
 from tests.foreign.columns import Field, List, Map, Row, Struct, dig, draw, plain, put
-from tests.foreign.layout import LARGEST_COLUMN, LAST_WITH_STATS, Layout, Partition, Schema
+from tests.foreign.layout import (
+    LARGEST_COLUMN,
+    LAST_WITH_STATS,
+    Layout,
+    Partition,
+    Schema,
+    Told,
+)
+from tests.foreign.transforms import UNKNOWN
 
 #: The columns that every table has.
 _TYPES = {
@@ -54,11 +62,15 @@ def draw_layout(rng: Random) -> Layout:
     parts = _partitions(schema, ids, rng)
     specs: dict[int, tuple[Partition, ...]] = {0: ()}
     for number in range(1, rng.randint(1, 4)):
-        specs[number] = tuple(_of_other_columns(rng.sample(parts, rng.randint(1, 3))))
+        specs[number] = tuple(
+            _of_other_columns(rng.sample(parts, rng.randint(1, min(3, len(parts)))))
+        )
     if len({tuple(each.expr_id for each in spec) for spec in specs.values()}) < len(specs):
         specs = {0: (), 1: (parts[0],)}
+    # Nobody else writes by a transform that only this writer knows.
+    usual = [id for id, spec in specs.items() if not any(p.transform == UNKNOWN for p in spec)]
     return Layout(
-        schemas=(schema,), specs=specs, default_spec_id=rng.choice(list(specs)), free=tuple(ids)
+        schemas=(schema,), specs=specs, default_spec_id=rng.choice(usual), free=tuple(ids)
     )
 
 
@@ -102,7 +114,7 @@ def _partitions(schema: Schema, ids: list[int], rng: Random) -> list[Partition]:
     ]
     name = next(each for each in sources if each.path == "name")
     chosen = [(name, "identity"), *(pair for pair in rng.sample(every, 4) if pair[0] != name)]
-    return [
+    parts = [
         Partition(
             expr_id=ids.pop(),
             partition_field_id=1000 + at,
@@ -115,11 +127,36 @@ def _partitions(schema: Schema, ids: list[int], rng: Random) -> list[Partition]:
         )
         for at, (source, transform) in enumerate(chosen)
     ]
+    may_be = [each for each in sources if transforms.takes("bucket[3]", each.type)]
+    if len(may_be) > 1 and rng.random() < 0.5:
+        parts.append(_of_several(may_be, ids.pop(), rng))
+    return parts
+
+
+def _of_several(may_be: list[Told], expr_id: int, rng: Random) -> Partition:
+    """Return a bucket over two or three columns: often of those that filters ask for."""
+    common = [each for each in may_be if each.path in ("name", "n")]
+    if len(common) < 2 or rng.random() < 0.3:
+        common = may_be
+    first, *more = rng.sample(common, rng.randint(2, min(3, len(common))))
+    return Partition(
+        expr_id=expr_id,
+        partition_field_id=1999,
+        source_id=first.id,
+        source=first.path,
+        transform="bucket[3]",
+        name="of_several",
+        others=tuple((each.id, each.path) for each in more),
+    )
 
 
 def _of_other_columns(parts: list[Partition]) -> list[Partition]:
     """Return parts of a spec, one of each column."""
-    return list({each.source: each for each in parts}.values())
+    found: dict[str, Partition] = {}
+    for each in parts:
+        if found.keys().isdisjoint(each.sources):
+            found |= dict.fromkeys(each.sources, each)
+    return list(dict.fromkeys(found.values()))
 
 
 def plain_layout(**ids: int) -> Layout:
@@ -160,24 +197,20 @@ def draw_rows(rng: Random, first_id: int, count: int, layout: Layout, spec_id: i
     chosen = rows[0]
     for part in layout.specs[spec_id]:
         for row in rows[1:]:
-            put(row, part.source, _beside(dig(chosen, part.source), part, layout, rng))
+            for path, value in _beside(chosen, part, layout, rng).items():
+                put(row, path, value)
     return rows
 
 
-def _beside(value: Any, part: Partition, layout: Layout, rng: Random) -> Any:
-    """Return a value, another one if need not be, that is in the same partition."""
-    if value is None and part.transform != "void":
-        return None
+def _beside(chosen: Row, part: Partition, layout: Layout, rng: Random) -> dict[str, Any]:
+    """Return values, others than those of a row if need not be, that are in the same partition."""
+    values = {path: dig(chosen, path) for path in part.sources}
+    if None in values.values() and part.transform != "void":
+        return values
     for _ in range(3):
-        other = draw(layout.told(part.source).type, rng)
-        if other is not None and transforms.apply(part.transform, other) == part.value(
-            _row_of(part.source, value)
-        ):
+        other = {path: draw(layout.told(path).type, rng) for path in part.sources}
+        found = transforms.apply(part.transform, *other.values())
+        # -0.0 is another partition than 0.0, and NaN is one.
+        if None not in other.values() and repr(found) == repr(part.value(chosen)):
             return other
-    return value
-
-
-def _row_of(path: str, value: Any) -> Row:
-    row: Row = {}
-    put(row, path, value)
-    return row
+    return values

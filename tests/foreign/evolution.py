@@ -58,7 +58,7 @@ def _swapped(layout: Layout, rng: Random) -> _Changed:
 
 
 def _dropped(layout: Layout, rng: Random) -> _Changed:
-    sources = {each.source_id for each in layout.partitions.values()}
+    sources = {id for each in layout.partitions.values() for id in each.source_ids}
     inside = [
         member
         for each in layout.schema.fields()

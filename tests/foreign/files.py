@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from tests.foreign import blobs, parquet
-from tests.foreign.columns import Row, is_nan, put
+from tests.foreign import blobs, stored
+from tests.foreign.columns import WHOLE, Row, is_nan, put
 from tests.foreign.drawn import draw_rows
 from tests.foreign.dress import Dress
 from tests.foreign.layout import LINEAGE, Layout, Told
 from tests.foreign.model import DATA, EQUALITY, VECTOR, File
 from tests.foreign.tree import greatest, least
+from tests.foreign.vague import vague
 
 Stats = dict[int, dict[str, Any]]
 
@@ -31,6 +32,10 @@ class Shop:
     stored: dict[str, bytes]
     next_id: int = 1
     made: int = 0
+    #: Of files of rows: the usual one first.
+    formats: tuple[str, ...] = ("parquet",)
+    #: Whether what is strange, and legal, is made as well.
+    strange: bool = False
 
     def store(self, folder: str, end: str, content: bytes) -> str:
         """Keep bytes under a new name, inside the table or somewhere else; return it."""
@@ -49,32 +54,37 @@ class Shop:
         count = rng.randint(1, 5)
         rows = draw_rows(rng, self.next_id, count, self.layout, spec_id)
         self.next_id += count
+        if self.strange and rng.random() < 0.04:
+            return self.data([], spec_id, like=rows[0])
         return self.data(rows, spec_id)
 
-    def data(self, rows: list[Row], spec_id: int, *, lineage: bool = False) -> File:
-        """Make a data file of rows in one partition."""
-        rng = self.rng
+    def data(
+        self, rows: list[Row], spec_id: int, *, lineage: bool = False, like: Row | None = None
+    ) -> File:
+        """Make a data file of rows in one partition: that of a row, where there are none."""
+        rng, like = self.rng, like or rows[0]
         columns, rows = list(self.layout.columns), [self.layout.kept(row) for row in rows]
-        content = parquet.data_file(rows, columns, Dress(rng=rng), lineage)
+        format = stored.draw_format(rng, self.formats)
+        content = stored.data_file(rows, columns, Dress(rng=rng), format=format, lineage=lineage)
         return File(
             content=DATA,
-            location=self.store("data", ".parquet", content),
-            format="parquet",
+            location=self.store("data", f".{format}", content),
+            format=format,
             spec_id=spec_id,
-            partition=self.layout.tuple_of(spec_id, rows[0]),
+            partition=self.layout.tuple_of(spec_id, like),
             record_count=len(rows),
             size=len(content),
-            stats=self._column_stats(rows, lineage) | self._partition_stats(rows, spec_id),
-            sort_order_id=rng.choice((None, 0, 1)),
-            # Row groups start where their first column does.
-            split_offsets=rng.choice((None, [4])),
+            stats=self._column_stats(rows, lineage) | self._partition_stats(like, rows, spec_id),
+            sort_order_id=rng.choice((None, 0, 1, *((77,) if self.strange else ()))),
+            split_offsets=rng.choice((None, stored.FIRST_SPLITS.get(format))) if rows else None,
             rows=rows,
             has_lineage=lineage,
         )
 
     def vectors(self, of: dict[int, tuple[File, frozenset[int]]]) -> list[File]:
         """Make data DVs, all in one Puffin file."""
-        content, places = blobs.puffin([(file.location, set(gone)) for file, gone in of.values()])
+        named = [(file.location, set(gone)) for file, gone in of.values()]
+        content, places = blobs.puffin(named, self.rng if self.strange else None)
         location = self.store("data", ".puffin", content)
         return [
             File(
@@ -85,7 +95,7 @@ class Shop:
                 partition=file.partition,
                 record_count=len(gone),
                 size=len(content),
-                stats=self._partition_stats(file.rows, file.spec_id)
+                stats=self._partition_stats(file.rows[0], file.rows, file.spec_id)
                 if self.rng.random() < 0.6
                 else {},
                 target=file,
@@ -113,11 +123,12 @@ class Shop:
         **told: Any,
     ) -> File:
         """Make a position delete file of these rows, in the partition of a data file."""
-        content = parquet.position_file(named, Dress(rng=self.rng))
+        format = stored.draw_format(self.rng, self.formats)
+        content = stored.position_file(named, Dress(rng=self.rng), format=format)
         return File(
             content=VECTOR,
-            location=self.store("data", "-positions.parquet", content),
-            format="parquet",
+            location=self.store("data", f"-positions.{format}", content),
+            format=format,
             spec_id=like.spec_id,
             partition=like.partition,
             record_count=len(named),
@@ -127,12 +138,12 @@ class Shop:
             **told,
         )
 
-    def equality(self, like: File) -> File:
+    def equality(self, like: File, by: tuple[str, ...] | None = None) -> File:
         """Make an equality delete of some rows of a data file, for its partition or for all."""
         rng, layout = self.rng, self.layout
         may_be = {each.path: each for each in layout.schema.told() if is_key(each)}
         common = [path for path in ("id", "name", "n") if path in may_be]
-        keys = tuple(
+        keys = by or tuple(
             rng.sample(common if rng.random() < 0.6 else sorted(may_be), rng.randint(1, 2))
         )
         rows = rng.sample(like.rows, rng.randint(1, min(2, len(like.rows))))
@@ -145,17 +156,18 @@ class Shop:
             for path, value in zip(keys, one, strict=True):
                 put(row, path, value)
         pruned = layout.pruned(keys)
-        content = parquet.data_file(deleted, pruned, Dress(rng=rng), lineage=False, whole=True)
+        format = stored.draw_format(rng, self.formats)
+        content = stored.data_file(deleted, pruned, Dress(rng=rng), format=format, whole=True)
         stats: Stats = {}
         for column in columns:
             if column.has_stats and rng.random() < 0.5:
                 stats[column.id] = self._stats(column, [column.value(row) for row in deleted])
         if scoped:
-            stats |= self._partition_stats(rows[:1] * len(deleted), spec_id)
+            stats |= self._partition_stats(rows[0], deleted, spec_id)
         return File(
             content=EQUALITY,
-            location=self.store("data", "-deletes.parquet", content),
-            format="parquet",
+            location=self.store("data", f"-deletes.{format}", content),
+            format=format,
             spec_id=spec_id,
             partition=like.partition if scoped else (),
             record_count=len(deleted),
@@ -174,22 +186,28 @@ class Shop:
             return found
         for each in (*self.layout.schema.told(), *(LINEAGE if lineage else ())):
             if each.has_stats and self.rng.random() < 0.85:
-                found[each.id] = self._stats(each, [each.value(row) for row in rows])
+                found[each.id] = self._stats(each, each.values(rows))
+        for each in self.layout.schema.counted():
+            if self.rng.random() < 0.5:
+                found[each.id] = self._stats(each, each.values(rows))
         return found
 
-    def _partition_stats(self, rows: list[Row], spec_id: int) -> Stats:
-        """Return stats that tell a file's partition: one value, or nothing but nulls."""
+    def _partition_stats(self, like: Row, rows: list[Row], spec_id: int) -> Stats:
+        """Return stats that tell a file's partition, a row's: one value, or nothing but nulls."""
         found: Stats = {}
         for part in self.layout.specs[spec_id]:
-            value = part.value(rows[0])
-            found[part.stats_id] = {
-                "lower_bound": value,
-                "upper_bound": value,
+            value = part.value(like)
+            bound = None if is_nan(value) else value
+            told = found[part.stats_id] = {
+                "lower_bound": bound,
+                "upper_bound": bound,
                 "value_count": len(rows),
                 "null_value_count": len(rows) if value is None else 0,
             }
-            if value is not None and self.rng.random() < 0.5:
-                found[part.stats_id]["tight_bounds"] = True
+            if isinstance(value, float):
+                told["nan_value_count"] = len(rows) if is_nan(value) else 0
+            if bound is not None and self.rng.random() < 0.5:
+                told["tight_bounds"] = True
         return found
 
     def _stats(self, column: Told, values: list[Any]) -> dict[str, Any]:
@@ -199,7 +217,7 @@ class Shop:
             found["null_value_count"] = sum(each is None for each in values)
         if column.type.name in ("double", "float") and self.rng.random() < 0.8:
             found["nan_value_count"] = sum(map(is_nan, values))
-        if present and self.rng.random() < 0.9:
+        if present and column.type != WHOLE and self.rng.random() < 0.9:
             lower, upper, tight = least(present), greatest(present), True
             if column.type.name in _LONG and max(map(len, (lower, upper))) > 4:
                 lower, upper, tight = lower[:4], upper[:4] + _LONG[column.type.name], False
@@ -210,7 +228,7 @@ class Shop:
             sizes = [len(each.encode() if isinstance(each, str) else each) for each in present]
             found["avg_value_size_in_bytes"] = round(sum(sizes) / len(sizes))
             found["max_value_size_in_bytes"] = max(sizes)
-        return found
+        return vague(found, column.type, self.rng) if self.strange else found
 
 
 def is_key(each: Told) -> bool:

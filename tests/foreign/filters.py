@@ -40,6 +40,17 @@ FILTERS: tuple[tuple[str, Holds], ...] = (
     ("{price} is null", lambda row: row.get("price") is None),
     ("{price} < 0.5", _of("price", lambda it: it < 0.5)),
     ("{flag} = true", lambda row: row["flag"] is True),
+    (
+        "{name} = 'bob' and {n} = 7",
+        lambda row: row["name"] == "bob" and row["n"] == 7,
+    ),
+    (
+        "{n} in (0, 7, 14) and {name} in ('ada', '')",
+        lambda row: row["n"] in (0, 7, 14) and row["name"] in ("ada", ""),
+    ),
+    ("{n} is null and {name} = 'ada'", lambda row: row["n"] is None and row["name"] == "ada"),
+    ("{price} is nan", lambda row: is_nan(row.get("price"))),
+    ("{n} < -20", _of("n", lambda it: it < -20)),
     ("{note} = 'y'", _of("note", lambda it: it == "y")),
 )
 #: Of columns that not all tables have.

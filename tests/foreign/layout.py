@@ -7,12 +7,25 @@ tables it cannot have written.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from tests.foreign import transforms
-from tests.foreign.columns import Field, Json, Plain, Row, Struct, dig, kept, named, plain
+from tests.foreign.columns import (
+    WHOLE,
+    Field,
+    Json,
+    Plain,
+    Row,
+    Struct,
+    below,
+    dig,
+    kept,
+    named,
+    plain,
+    within,
+)
 
 #: The last column whose stats have ids within 32 bits.
 LAST_WITH_STATS = 10_737_368
@@ -29,8 +42,14 @@ class Told:
     #: Keys that lead to a column; the name of an expression.
     path: str
     type: Plain
-    #: Of a row.
+    #: Of a row; where it is within a list or a map, all that the row has of it, in a list.
     value: Callable[[Row], Any]
+    many: bool = False
+
+    def values(self, rows: Iterable[Row]) -> list[Any]:
+        """Return what rows have of it."""
+        found = [self.value(row) for row in rows]
+        return [value for each in found for value in each] if self.many else found
 
     @property
     def has_stats(self) -> bool:
@@ -55,9 +74,19 @@ class Partition:
     source: str
     transform: str
     name: str
+    #: More columns, of a transform of several: the id of each, and the keys that lead to it.
+    others: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def source_ids(self) -> tuple[int, ...]:
+        return (self.source_id, *(id for id, _ in self.others))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source, *(path for _, path in self.others))
 
     def value(self, row: Row) -> Any:
-        return transforms.apply(self.transform, dig(row, self.source))
+        return transforms.apply(self.transform, *(dig(row, path) for path in self.sources))
 
     @property
     def stats_id(self) -> int:
@@ -76,6 +105,11 @@ class Schema:
         """Yield what of it can have stats."""
         for each in self.columns:
             yield from _told(each, each.key)
+
+    def counted(self) -> Iterator[Told]:
+        """Yield what stats may tell of, and no filter asks for: lists and maps, and all in them."""
+        for each in self.columns:
+            yield from _counted(each, each.key)
 
     def fields(self) -> Iterator[Field]:
         for each in self.columns:
@@ -120,6 +154,25 @@ def _told(field: Field, path: str) -> Iterator[Told]:
             yield from _told(member, f"{path}.{member.key}")
 
 
+def _counted(field: Field, path: str) -> Iterator[Told]:
+    if isinstance(field.type, Plain):
+        return
+    yield Told(id=field.id, path=path, type=WHOLE, value=lambda row: dig(row, path))
+    if isinstance(field.type, Struct):
+        for member in field.type.members:
+            yield from _counted(member, f"{path}.{member.key}")
+        return
+    for at, steps in below(field):
+        type = at.type if isinstance(at.type, Plain) else WHOLE
+        yield Told(
+            id=at.id,
+            path=f"{path}.{'.'.join(part.key for part in steps)}",
+            type=type,
+            value=lambda row, steps=steps: list(within(field, dig(row, path), steps)),  # type: ignore[misc]
+            many=True,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """What every file of a table must know."""
@@ -153,7 +206,9 @@ class Layout:
     @property
     def stats_fields(self) -> tuple[Told, ...]:
         """Every field of any schema that can have stats, by id once, as it is now."""
-        found = {each.id: each for schema in self.schemas for each in schema.told()}
+        found = {
+            each.id: each for schema in self.schemas for each in (*schema.told(), *schema.counted())
+        }
         found |= {each.id: each for each in LINEAGE}
         for each in self.partitions.values():
             if each.stats_id == each.expr_id:
@@ -200,7 +255,7 @@ class Layout:
                 {
                     "expr-id": each.expr_id,
                     "expr": {
-                        "source-id": each.source_id,
+                        **_source(each),
                         "transform": each.transform,
                         "name": each.name,
                     },
@@ -217,6 +272,10 @@ class Layout:
                 (each.partition_field_id for each in self.partitions.values()), default=999
             ),
         }
+
+
+def _source(part: Partition) -> Json:
+    return {"source-ids": list(part.source_ids)} if part.others else {"source-id": part.source_id}
 
 
 def _pruned(fields: tuple[Field, ...], paths: tuple[str, ...]) -> tuple[Field, ...]:

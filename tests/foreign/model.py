@@ -108,7 +108,8 @@ def applies(delete: File, to: File, layout: Layout) -> bool:
         return False
     if layout.is_unpartitioned(delete.spec_id):
         return True
-    return delete.spec_id == to.spec_id and delete.partition == to.partition
+    # -0.0 is another partition than 0.0, and NaN is one.
+    return delete.spec_id == to.spec_id and repr(delete.partition) == repr(to.partition)
 
 
 def _has(delete: File, row: Row) -> bool:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from icetree.spec.entry.entry import Content, Entry
 from icetree.table.table import Table
-from tests.foreign import blobs, parquet
+from tests.foreign import blobs, stored
 from tests.foreign.columns import Row, dig, put
 from tests.foreign.drawn import draw_rows
 from tests.foreign.dress import PLAIN
@@ -274,7 +274,7 @@ class Ours:
         value, row = column.value(self.rng.choice(self.rows)), {}
         put(row, column.path, value)
         pruned = self.layout.pruned((column.path,))
-        content = parquet.data_file([row], pruned, PLAIN, lineage=False, whole=True)
+        content = stored.data_file([row], pruned, PLAIN, whole=True)
         entry = Entry(
             content_type=Content.EQUALITY_DELETES,
             location=self._store("-eq.parquet", content),

@@ -10,16 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.foreign.columns import Field, Json, Row, arrow_field, named, plain, with_id
+from tests.foreign.columns import Field, Json, Row, arrow_field, named, with_id
 from tests.foreign.dress import PLAIN, Dress, encodings
-from tests.foreign.layout import (
-    DELETED_PATH,
-    DELETED_ROW,
-    LAST_UPDATED,
-    LINEAGE,
-    ROW_ID,
-    Layout,
-)
+from tests.foreign.layout import LAST_UPDATED, ROW_ID, Layout
 
 _INT, _LONG, _STRING, _BINARY = pa.int32(), pa.int64(), pa.string(), pa.binary()
 
@@ -100,11 +93,6 @@ class _Column:
     field: pa.Field
     array: pa.Array
     worn: pa.Field
-
-
-_SELF_TOLD = [
-    Field(id=each.id, key=each.path, name=each.path, type=plain("long")) for each in LINEAGE
-]
 
 
 def manifest(
@@ -239,9 +227,17 @@ def _stats(entries: list[Json], layout: Layout, dress: Dress) -> list[_Column]:
         if members:
             name = each.path if not dress.chance(0.2) else f"stats of {each.id}"
             structs.append(_struct(name, base, members, [each.id not in told for told in every]))
+    if structs and dress.chance(0.1):
+        # Of a column that no schema has.
+        values = [None if entry["content_type"] else 1 for entry in entries]
+        base = 10_000 + 200 * 8005
+        known = [_leaf("lower_bound", base + 1, _LONG, values, dress)]
+        structs.append(_struct("of another", base, known, [each is None for each in values]))
     if not structs:
         return []
-    return [_struct("content_stats", 10_000, structs, [not told for told in every])]
+    # Where nothing is told, there is no struct, or one of nulls.
+    absent = [not told for told in every] if not dress.chance(0.3) else [False] * len(entries)
+    return [_struct("content_stats", 10_000, structs, absent)]
 
 
 def _renamed(columns: list[_Column]) -> list[_Column]:
@@ -289,36 +285,11 @@ def write(
     return out.getvalue()
 
 
-def position_file(named: list[tuple[str | None, int | None]], dress: Dress) -> bytes:
-    """Return a position delete file of v2: a data file and one of its rows, a row each."""
-    paths, rows = ([each[at] for each in named] for at in (0, 1))
+def rows_file(rows: list[Row], columns: list[Field], dress: Dress) -> bytes:
+    """Return a file of columns of the rows."""
     made = []
-    for name, id, type, values in (
-        ("file_path", DELETED_PATH, _STRING, paths),
-        ("pos", DELETED_ROW, _LONG, rows),
-    ):
-        own = _field(name, type, id)
-        worn = own if type == _LONG else _field(name, dress.type(type), id)
-        made.append(_Column(own, pa.array(values, type), worn))
-    return write(made, dress)
-
-
-def data_file(
-    rows: list[Row], columns: list[Field], dress: Dress, lineage: bool, *, whole: bool = False
-) -> bytes:
-    """Return a data file, or an equality delete file, of these columns of the rows.
-
-    With `lineage`, rows keep who they are in columns of their own. A file that is not `whole` may
-    lack columns that are null in every row.
-    """
-    if lineage:
-        columns = [*columns, *_SELF_TOLD]
-    made = []
-    for each in dress.shuffled(columns):
+    for each in columns:
         values = [named(each.type, row.get(each.key)) for row in rows]
-        absent = all(value is None for value in values) and each.default is None
-        if not (each.required or whole) and absent and dress.chance(0.3):
-            continue
         own = arrow_field(each)
         # A duration is a matter of manifests: their numbers are the format's.
         worn = own if own.type == _LONG else own.with_type(dress.nested(own.type))

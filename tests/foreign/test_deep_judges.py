@@ -5,15 +5,17 @@ from __future__ import annotations
 import resource
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from icetree.errors import CorruptTable
 from icetree.rows.write.write import write_files
-from tests.foreign import tree
+from tests.foreign import legacy
 from tests.foreign.by_hand import Hand, file_of_rows, findings, plain_file, replacement
 from tests.foreign.drawn import draw_rows
+from tests.foreign.model import File
 from tests.foreign.tree import DELETED
 from tests.rows.lake import new_lake
 
@@ -36,16 +38,16 @@ def test_rows_that_an_entry_claims_take_no_memory(rows: int) -> None:
 
 
 def test_a_row_id_below_zero_is_refused_in_older_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = tree._avro_entry
+    real = legacy._entry
 
-    def entry(file: tree.File, *told: object) -> dict[str, object]:
+    def entry(file: File, *told: Any) -> dict[str, object]:
         found = real(file, *told)
         data = found["data_file"]
         if file.content == 0:
             data["first_row_id"] = -5
         return found
 
-    monkeypatch.setattr(tree, "_avro_entry", entry)
+    monkeypatch.setattr(legacy, "_entry", entry)
     hand = Hand()
     rows = hand.writer.shop.data(draw_rows(Random(2), 0, 4, hand.layout, 0), 0)
     hand.writer.upgrade_from(3, [rows])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
 
+from tests.effort import usually
 from tests.foreign.by_hand import Hand
-from tests.foreign.columns import Field, Struct, dig, plain
+from tests.foreign.columns import PLAIN, Field, Struct, dig, plain
 from tests.foreign.drawn import plain_layout
 from tests.foreign.judge import require_read_right
 from tests.foreign.layout import Layout, Partition, Schema
@@ -78,6 +80,32 @@ def test_a_delete_by_what_was_dropped_since_still_deletes(keys: tuple[str, ...])
     rows = [*(hand.file_row(each, EXISTING) for each in live), hand.file_row(new)]
     hand.snapshot(rows, [*live, new])
     hand.writer.snapshots[-1] = replace(hand.writer.snapshots[-1], schema_id=1)
+    require_read_right(hand.world(), hand.open())
+
+
+@pytest.mark.parametrize(
+    ("type", "format"),
+    [
+        *((type, "parquet") for type in sorted(set(PLAIN) - {"float", "double"})),
+        *usually(
+            itertools.product(("uuid", "time", "fixed[3]", "decimal(9, 2)"), ("orc", "avro")),
+            ("uuid", "orc"),
+            ("decimal(9, 2)", "avro"),
+        ),
+    ],
+)
+def test_a_delete_by_a_column_of_any_type_in_any_format_deletes(type: str, format: str) -> None:
+    layout = plain_layout()
+    key = Field(id=30, key="k", name="k", type=plain(type))
+    hand = Hand(replace(layout, schemas=(Schema(0, (*layout.columns, key)),)))
+    hand.writer.shop.formats = (format,)
+    file = hand.data()
+    while len({repr(row["k"]) for row in file.rows}) < 3:
+        file = hand.data()
+    hand.snapshot([hand.file_row(file)], [file])
+    delete = hand.writer.shop.equality(file, by=("k",))
+    delete.snapshot_id = delete.sequence_number = delete.file_sequence_number = 2
+    hand.snapshot([hand.file_row(file, EXISTING), hand.file_row(delete)], [file, delete])
     require_read_right(hand.world(), hand.open())
 
 

@@ -9,7 +9,13 @@ import pytest
 from icetree.errors import CorruptTable
 from icetree.table.verify.findings import Severity
 from tests.effort import EFFORT, SEED
-from tests.foreign import forged_deletes, forged_entries, forged_leaves, forged_trees
+from tests.foreign import (
+    forged_deletes,
+    forged_entries,
+    forged_files,
+    forged_leaves,
+    forged_trees,
+)
 from tests.foreign.forgery import Forge, Forgery, begin
 from tests.foreign.judge import open_table, require_sound
 from tests.foreign.world import World, draw_world
@@ -20,7 +26,7 @@ _MANY = 60 * EFFORT
 _SEEDS = range(1000 + SEED * _MANY, 1000 + SEED * _MANY + _MANY)
 FORGERIES: tuple[Forge, ...] = tuple(
     forge
-    for module in (forged_entries, forged_deletes, forged_leaves, forged_trees)
+    for module in (forged_entries, forged_files, forged_deletes, forged_leaves, forged_trees)
     for name, forge in vars(module).items()
     if getattr(forge, "__module__", "") == module.__name__ and not name.startswith("_")
 )

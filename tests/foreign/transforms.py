@@ -16,10 +16,13 @@ _TIMES = ("timestamp", "timestamptz")
 _CUT = (*_WHOLE, "string", "binary", "decimal")
 _HASHED = (*_CUT, *_TIMES, "date", "uuid", "fixed", "time")
 
+#: A transform that only this writer knows.
+UNKNOWN = "shade[2]"
+
 #: Which types a transform takes, by how their names begin.
 TAKES: dict[str, tuple[str, ...]] = {
-    "identity": (*_HASHED, "boolean"),
-    "void": (*_HASHED, "boolean"),
+    "identity": (*_HASHED, "boolean", "double", "float"),
+    "void": (*_HASHED, "boolean", "double", "float"),
     "bucket[3]": _HASHED,
     "truncate[2]": ("string", "binary"),
     "truncate[10]": (*_WHOLE, "decimal"),
@@ -27,6 +30,7 @@ TAKES: dict[str, tuple[str, ...]] = {
     "month": (*_TIMES, "date"),
     "day": (*_TIMES, "date"),
     "hour": _TIMES,
+    UNKNOWN: (*_WHOLE, "string"),
 }
 _DATE = Plain("date", pa.date32())
 
@@ -37,21 +41,27 @@ def takes(transform: str, type: Plain) -> bool:
 
 def result(transform: str, source: Plain) -> Plain:
     """Return the type of what a transform makes."""
+    if transform == UNKNOWN:
+        return plain("string" if source.name == "string" else "int")
     if transform in ("identity", "void") or transform.startswith("truncate"):
         return source
     return _DATE if transform == "day" else plain("int")
 
 
-def apply(transform: str, value: Any) -> Any:
-    """Return what a value comes to."""
+def apply(transform: str, value: Any, *others: Any) -> Any:
+    """Return what a value comes to, or several values of a row, where a transform takes these."""
+    if transform.startswith("bucket"):
+        # What is null counts for nothing.
+        known = [each for each in (value, *others) if each is not None]
+        return _bucket(transform, known) if known else None
     if value is None or transform == "void":
         return None
     if transform == "identity":
         return value
     name, _, width = transform.rstrip("]").partition("[")
     match name:
-        case "bucket":
-            return (_murmur3(_hashed(value)) & 0x7FFFFFFF) % int(width)
+        case "shade":
+            return f"of {len(value) % 2}" if isinstance(value, str) else value % 2 - 1
         case "truncate":
             return _cut(value, int(width))
         case "year":
@@ -63,6 +73,14 @@ def apply(transform: str, value: Any) -> Any:
         case "hour":
             return whole(value) // 3_600_000_000
     raise AssertionError(transform)
+
+
+def _bucket(transform: str, values: list[Any]) -> int:
+    """Return the bucket of values: the hash of each is the seed of the next one's."""
+    found = 0
+    for value in values:
+        found = _murmur3(_hashed(value), found)
+    return (found & 0x7FFFFFFF) % int(transform.partition("[")[2].rstrip("]"))
 
 
 def _cut(value: Any, width: int) -> Any:
@@ -113,9 +131,9 @@ def _hashed(value: Any) -> bytes:
     return found if isinstance(found, bytes) else int(found).to_bytes(8, "little", signed=True)
 
 
-def _murmur3(content: bytes) -> int:
-    """Return the 32 bits of Murmur3 for x86, seeded with 0."""
-    mask, found = 0xFFFFFFFF, 0
+def _murmur3(content: bytes, found: int = 0) -> int:
+    """Return the 32 bits of Murmur3 for x86, seeded with a number."""
+    mask = 0xFFFFFFFF
 
     def turned(number: int, by: int) -> int:
         return (number << by | number >> (32 - by)) & mask

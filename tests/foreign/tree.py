@@ -6,12 +6,11 @@ from dataclasses import dataclass, field, fields
 from random import Random
 from typing import Any
 
-from tests.codec import avro_manifests as avro
-from tests.foreign import blobs, parquet, transforms
-from tests.foreign.columns import Json, Plain
+from tests.foreign import blobs, parquet
+from tests.foreign.columns import Json
 from tests.foreign.dress import Dress
-from tests.foreign.layout import DELETED_PATH, Layout
-from tests.foreign.model import EQUALITY, File
+from tests.foreign.layout import Layout
+from tests.foreign.model import File
 
 EXISTING, ADDED, DELETED = 0, 1, 2
 DATA_LEAF, DELETE_LEAF, MANIFEST_DV = 3, 4, 5
@@ -185,7 +184,9 @@ def vector_entry(
     leaf: Leaf, vector: Vector, status: int, spec_id: int, names: Names, added: bytes | None = None
 ) -> Json:
     """Return a manifest DV's entry in a root."""
-    inline = blobs.bitmap(set(vector.positions)) if vector.location is None else None
+    inline = None
+    if vector.location is None:
+        inline = blobs.bitmap(set(vector.positions), names.rng if names.full else None)
     return {
         "content_type": MANIFEST_DV,
         "location": None if vector.location is None else names(vector.location),
@@ -287,91 +288,3 @@ def encode_leaf(
     ]
     kind = "data" if leaf.content == DATA_LEAF else "delete"
     return parquet.manifest(entries, kind, layout, dress)
-
-
-def encode_avro(leaf: Leaf, version: int, spec_id: int, layout: Layout) -> bytes:
-    """Return a leaf as v1 to v3 wrote them: one spec, locations in full."""
-    rows = [_avro_entry(file, status, layout) for file, status in leaf.entries]
-    types = {each.id: each.type for each in layout.schema.told()}
-    partition = [
-        avro.field(
-            part.partition_field_id,
-            f"p{part.partition_field_id}",
-            _avro_type(transforms.result(part.transform, types[part.source_id])),
-        )
-        for part in layout.specs[spec_id]
-    ]
-    content = "data" if leaf.content == DATA_LEAF else "deletes"
-    return avro.manifest(version, *rows, partition=partition, content=content, spec_id=spec_id)
-
-
-def _avro_entry(file: File, status: int, layout: Layout) -> Json:
-    more: Json = {}
-    types = {each.id: each.type for each in layout.schema.told()}
-    for name, stat in (("value_counts", "value_count"), ("null_value_counts", "null_value_count")):
-        more[name] = avro.pairs({id: s[stat] for id, s in _own(file, types) if stat in s})
-    for name, stat in (("lower_bounds", "lower_bound"), ("upper_bounds", "upper_bound")):
-        told = {
-            id: blobs.single_value(types[id], s[stat])
-            for id, s in _own(file, types)
-            if s.get(stat) is not None
-        }
-        more[name] = avro.pairs(told)
-    if file.path_bounds is not None:
-        ends = zip(("lower_bounds", "upper_bounds"), file.path_bounds, strict=True)
-        more |= {name: avro.pairs({DELETED_PATH: end.encode()}) for name, end in ends}
-    if file.only_of is not None:
-        more["referenced_data_file"] = file.only_of.location
-    if file.content == EQUALITY:
-        more["equality_ids"] = file.equality_ids
-    if file.is_vector:
-        assert file.target is not None
-        more |= {
-            "file_format": "PUFFIN",
-            "referenced_data_file": file.target.location,
-            "content_offset": file.offset,
-            "content_size_in_bytes": file.length,
-        }
-    return avro.entry(
-        file.location,
-        status=status,
-        rows=file.record_count,
-        content=file.content,
-        file_size_in_bytes=file.size,
-        snapshot_id=file.snapshot_id,
-        sequence_number=file.sequence_number,
-        file_sequence_number=file.file_sequence_number,
-        partition={
-            f"p{part.partition_field_id}": value
-            for part, value in zip(layout.specs[file.spec_id], file.partition, strict=True)
-        },
-        **more,
-    )
-
-
-def _avro_type(type: Plain) -> Any:
-    """Return what a partition's values are in Avro, as the specification has it."""
-    name, _, more = type.name.partition("(")
-    match name:
-        case "timestamp" | "timestamptz":
-            zoned = {"adjust-to-utc": name == "timestamptz"}
-            return {"type": "long", "logicalType": "timestamp-micros", **zoned}
-        case "time":
-            return {"type": "long", "logicalType": "time-micros"}
-        case "date":
-            return {"type": "int", "logicalType": "date"}
-        case "decimal":
-            digits = int(more.partition(",")[0])
-            size = ((10**digits).bit_length() + 8) // 8
-            told = {"logicalType": "decimal", "precision": digits, "scale": 2}
-            return {"type": "fixed", "name": f"decimal_{digits}", "size": size, **told}
-        case "uuid" | "fixed[3]":
-            size = type.arrow.byte_width
-            return {"type": "fixed", "name": f"fixed_{size}", "size": size}
-        case "binary":
-            return "bytes"
-    return name
-
-
-def _own(file: File, types: dict[int, Plain]) -> list[tuple[int, dict[str, Any]]]:
-    return [(id, stats) for id, stats in file.stats.items() if id in types]

@@ -10,8 +10,9 @@ from tests.foreign.drawn import draw_layout
 from tests.foreign.evolution import evolved
 from tests.foreign.files import Shop
 from tests.foreign.history import metadata
-from tests.foreign.layout import Layout
+from tests.foreign.layout import Layout, Partition
 from tests.foreign.model import DATA, EQUALITY, File, applies, positions_of, rows_of
+from tests.foreign.stored import FORMATS
 from tests.foreign.tree import Names
 from tests.foreign.writer import Writer
 
@@ -46,7 +47,7 @@ class World:
 def new_writer(rng: Random, *, full: float) -> Writer:
     """Return a writer of an empty table."""
     layout = draw_layout(rng)
-    shop = Shop(table=TABLE, layout=layout, rng=rng, stored={})
+    shop = Shop(table=TABLE, layout=layout, rng=rng, stored={}, formats=FORMATS, strange=True)
     return Writer(rng=rng, layout=layout, shop=shop, names=Names(table=TABLE, rng=rng, full=full))
 
 
@@ -102,16 +103,24 @@ def _evolve(writer: Writer) -> None:
 
 def _upgraded(writer: Writer, version: int) -> None:
     rng, shop = writer.rng, writer.shop
-    files = [shop.new_data() for _ in range(rng.randint(1, 5))]
-    if version > 1 and rng.random() < 0.6:
-        files.append(shop.equality(rng.choice(files)))
-    if version == 2 and rng.random() < 0.7:
-        files.append(shop.positions(rng.choice(files[:1])))
-    if version == 3 and rng.random() < 0.7:
-        file = files[0]
+    # Transforms of several columns came with v3.
+    specs = [id for id, spec in writer.layout.specs.items() if version == 3 or not _several(spec)]
+    files = [shop.new_data(rng.choice(specs)) for _ in range(rng.randint(1, 5))]
+    held = [file for file in files if file.rows]
+    if version > 1 and held and rng.random() < 0.6:
+        files.append(shop.equality(rng.choice(held)))
+    if version == 2 and held and rng.random() < 0.7:
+        files.append(shop.positions(held[0]))
+    if version == 3 and held and rng.random() < 0.7:
+        file = held[0]
         files += shop.vectors({0: (file, frozenset({rng.randrange(file.record_count)}))})
-    writer.upgrade_from(version, files)
+    gone = [shop.new_data(rng.choice(specs)) for _ in range(rng.choice((0, 0, 1)))]
+    writer.upgrade_from(version, files, tuple(gone))
     writer.commit("append", added=[shop.new_data()] if rng.random() < 0.7 else [])
+
+
+def _several(spec: tuple[Partition, ...]) -> bool:
+    return any(part.others for part in spec)
 
 
 def _append(writer: Writer) -> None:
@@ -129,7 +138,7 @@ def _delete(writer: Writer) -> None:
 def _row_delta(writer: Writer) -> None:
     """Add data DVs, in place of those that are there, and equality deletes, and rows."""
     rng, shop = writer.rng, writer.shop
-    data = _data(writer)
+    data = [file for file in _data(writer) if file.rows]
     live = writer.tree.live()
     had = {id(each.target): each for each in live if each.is_vector}
     chosen = rng.sample(data, rng.randint(0, len(data))) if data else []

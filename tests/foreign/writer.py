@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.foreign import blobs, parquet
+from tests.foreign import blobs, legacy, parquet
 from tests.foreign.columns import Json
 from tests.foreign.dress import Dress
 from tests.foreign.files import Shop
@@ -26,7 +26,6 @@ from tests.foreign.tree import (
     Vector,
     aggregate,
     counts,
-    encode_avro,
     encode_leaf,
     file_entry,
     follow,
@@ -93,11 +92,14 @@ class Writer:
 
     # --- before v4 -------------------------------------------------------------------------
 
-    def upgrade_from(self, version: int, files: list[File]) -> None:
-        """Start with Avro leaves of an older version, as the first root after an upgrade has."""
+    def upgrade_from(self, version: int, files: list[File], gone: tuple[File, ...] = ()) -> None:
+        """Start with Avro leaves of an older version, as the first root after an upgrade has.
+
+        These say of some files that are `gone` that they were deleted.
+        """
         self.base = self._new_id()
         by_spec: dict[tuple[int, int], list[File]] = {}
-        for file in files:
+        for file in (*files, *gone):
             by_spec.setdefault((file.content != DATA, file.spec_id), []).append(file)
         self.sequence_number = 0 if version == 1 else 2
         for (is_delete, spec_id), held in sorted(by_spec.items()):
@@ -106,7 +108,9 @@ class Writer:
             for file in held:
                 file.snapshot_id, file.sequence_number = self.base, age
                 file.file_sequence_number = age
-            statuses = [self.rng.choice((EXISTING, ADDED)) for _ in held]
+            statuses = [
+                DELETED if file in gone else self.rng.choice((EXISTING, ADDED)) for file in held
+            ]
             leaf = Leaf(
                 content=DELETE_LEAF if is_delete else DATA_LEAF,
                 location="",
@@ -115,14 +119,15 @@ class Writer:
                 snapshot_id=self.base,
                 sequence_number=age,
             )
-            content = encode_avro(leaf, version, spec_id, self.layout)
-            leaf.location, leaf.size = self.shop.store("metadata", ".avro", content), len(content)
-            leaf.counts = counts(leaf, self.rng)
             if not is_delete:
                 leaf.first_row_id = self.next_row_id
-                for file in held:
+                for file in leaf.live():
                     file.first_row_id = self.next_row_id
                     self.next_row_id += file.record_count
+            dress = Dress(rng=self.rng)
+            content = legacy.encode(leaf, version, spec_id, self.layout, dress)
+            leaf.location, leaf.size = self.shop.store("metadata", ".avro", content), len(content)
+            leaf.counts = counts(leaf, self.rng)
             self.tree.leaves.append(leaf)
 
     # --- commits ---------------------------------------------------------------------------
@@ -223,7 +228,9 @@ class Writer:
             positions=positions, snapshot_id=commit.id, sequence_number=commit.sequence_number
         )
         if self.rng.random() < 0.4:
-            content, ((made.offset, made.length),) = blobs.puffin([(leaf.location, set(positions))])
+            rng = self.rng if self.shop.strange else None
+            held = [(leaf.location, set(positions))]
+            content, ((made.offset, made.length),) = blobs.puffin(held, rng)
             made.location = self.shop.store("metadata", ".puffin", content)
             made.size = len(content)
         return made
@@ -263,6 +270,8 @@ class Writer:
         """Put new files and tombstones into the root or new leaves; return those of the root."""
         rng = self.rng
         in_root: list[File] = []
+        if self.shop.strange and rng.random() < 0.05:
+            self._add_leaf(tree, commit, [], rng.random() < 0.5)
         for is_data in (True, False):
             new = [file for file in added if (file.content == DATA) == is_data]
             old = [file for file in tombstones if (file.content == DATA) == is_data]
@@ -281,16 +290,7 @@ class Writer:
                         stay.append(file)
                 old = stay
                 rng.shuffle(entries)
-                leaf = Leaf(
-                    content=DATA_LEAF if is_data else DELETE_LEAF,
-                    location="",
-                    format="parquet",
-                    entries=entries,
-                    snapshot_id=commit.id,
-                    sequence_number=commit.sequence_number,
-                )
-                tree.leaves.append(leaf)
-                commit.new_leaves.append((leaf, ADDED))
+                self._add_leaf(tree, commit, entries, is_data)
             for file in old:
                 row = file_entry(file, DELETED, self.names)
                 row["tracking_info"]["snapshot_id"] = commit.id
@@ -298,6 +298,20 @@ class Writer:
         for file in in_root:
             commit.rows.append((file_entry(file, ADDED, self.names), file))
         return in_root
+
+    def _add_leaf(
+        self, tree: Tree, commit: Commit, entries: list[tuple[File, int]], is_data: bool
+    ) -> None:
+        leaf = Leaf(
+            content=DATA_LEAF if is_data else DELETE_LEAF,
+            location="",
+            format="parquet",
+            entries=entries,
+            snapshot_id=commit.id,
+            sequence_number=commit.sequence_number,
+        )
+        tree.leaves.append(leaf)
+        commit.new_leaves.append((leaf, ADDED))
 
     def _taken_along(self, tree: Tree, new: list[File], is_data: bool) -> list[File]:
         """Take files of the root that a new leaf holds from now on, as they are."""
