@@ -32,12 +32,28 @@ def in_order(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def results(pool: Executor, jobs: Iterable[Callable[[], B]], *, ahead: int) -> Iterator[B]:
-    """Yield what the jobs return, in their order, while at most `ahead` of them are under way."""
+def results(
+    pool: Executor,
+    jobs: Iterable[Callable[[], B]],
+    *,
+    ahead: int,
+    weigh: Callable[[B], int] = lambda _: 0,
+    most: int = 1,
+) -> Iterator[B]:
+    """Yield what the jobs return, in their order, while at most `ahead` of them are under way.
+
+    None is begun while those that are done and wait weigh `most` together.
+    """
     under_way: deque[Future[B]] = deque()
     for job in jobs:
+        while sum(weigh(each.result()) for each in under_way if _is_good(each)) >= most:
+            yield under_way.popleft().result()
         under_way.append(pool.submit(job))
         if len(under_way) >= ahead:
             yield under_way.popleft().result()
     while under_way:
         yield under_way.popleft().result()
+
+
+def _is_good(job: Future[B]) -> bool:
+    return job.done() and not job.cancelled() and job.exception() is None

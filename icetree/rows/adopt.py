@@ -26,9 +26,9 @@ from icetree.rows.read.files import DataFile, ReadRules, open_file
 from icetree.rows.read.row_groups import flat_leaves, group_stats
 from icetree.rows.schema import arrow_type
 from icetree.rows.transform import transformed
+from icetree.rows.write.layout import Written
 from icetree.rows.write.partition import expression_values
 from icetree.rows.write.stats import FileStats, StatsGatherer, partition_stats
-from icetree.rows.write.write import Written
 from icetree.spec.entry.entry import Entry
 from icetree.spec.entry.metrics import Mode, truncate_lower, truncate_upper
 from icetree.spec.entry.stats import column

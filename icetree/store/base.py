@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 from typing_extensions import TypeVarTuple, Unpack
@@ -83,6 +83,70 @@ class Store(Protocol):
         not be seen.
         """
         ...
+
+
+class NewFile(Protocol):
+    """A file that is being written; before `end` nothing has its name, and afterwards all of it does."""
+
+    @property
+    def sink(self) -> pa.NativeFile:
+        """What its bytes are written to."""
+        ...
+
+    def written(self) -> pa.Buffer:
+        """Return all that was written; nothing more is, from now on."""
+        ...
+
+    def end(self) -> None:
+        """Give the file its name, as `Store.write_new` does."""
+        ...
+
+    def abandon(self) -> None:
+        """Leave nothing of a file that was not ended."""
+        ...
+
+
+@runtime_checkable
+class StreamingStore(Protocol):
+    """A store that takes a file as it is made."""
+
+    def begin_new(self, location: str) -> NewFile:
+        """Begin a file that must not exist yet."""
+        ...
+
+
+class HeldFile:
+    """A new file of a store that takes only whole ones: it is in memory until it ends."""
+
+    def __init__(self, store: Store, location: str) -> None:
+        self._store = store
+        self._location = location
+        self._sink = pa.BufferOutputStream()
+        self._content: pa.Buffer | None = None
+
+    @property
+    def sink(self) -> pa.NativeFile:
+        return self._sink
+
+    def written(self) -> pa.Buffer:
+        if self._content is None:
+            self._content = self._sink.getvalue()
+        return self._content
+
+    def end(self) -> None:
+        content = self.written().to_pybytes()
+        self._content = None
+        self._store.write_new(self._location, content)
+
+    def abandon(self) -> None:
+        self._content = None
+
+
+def begin_new(store: Store, location: str) -> NewFile:
+    """Begin a file that must not exist yet, where the store can as one that takes no memory."""
+    if isinstance(store, StreamingStore):
+        return store.begin_new(location)
+    return HeldFile(store, location)
 
 
 class NotDeleted(InvalidInput):

@@ -100,6 +100,22 @@ class LocalStore:
             except NotADirectoryError as error:
                 raise InvalidInput(f"{location} would lie below a file") from error
 
+    def begin_new(self, location: str) -> LocalFile:
+        path = local_path(location)
+        if path.endswith("/"):
+            raise InvalidInput(f"{location} names a folder, not a file")
+        folder = str(Path(path).parent)
+        with _asked(location):
+            try:
+                self._ensure(folder)
+                return LocalFile(location, _Temporary(folder, path))
+            except FileNotFoundError:
+                self._folders.discard(folder)
+                self._ensure(folder)
+                return LocalFile(location, _Temporary(folder, path))
+            except NotADirectoryError as error:
+                raise InvalidInput(f"{location} would lie below a file") from error
+
     def write_many(self, files: Iterable[tuple[str, bytes]]) -> None:
         side_by_side(self.write_new, files, at_once=_AT_ONCE)
 
@@ -188,22 +204,106 @@ def _unlink(location: str) -> None:
         os.unlink(local_path(location))  # noqa: PTH108  # keeps the path as it is spelt
 
 
+class LocalFile:
+    """A file that is being written, on disk from the first byte on; for `store.base.NewFile`."""
+
+    def __init__(self, location: str, file: _Temporary) -> None:
+        self._location = location
+        self._file = file
+        self._size = 0
+        self._abandoned = False
+        self._sink = pa.PythonFile(self, mode="w")
+        self.closed = False
+
+    @property
+    def sink(self) -> pa.NativeFile:
+        """What its bytes are written to."""
+        return self._sink
+
+    def write(self, content: bytes) -> int:
+        """Take bytes, as a file does; those of who ends a file that was abandoned go nowhere."""
+        if not self._abandoned:
+            with _asked(self._location):
+                self._file.write(content)
+        self._size += len(content)
+        return len(content)
+
+    def tell(self) -> int:
+        """Tell how many bytes came."""
+        return self._size
+
+    def flush(self) -> None:
+        """Do nothing: what has no name yet need not last."""
+
+    def written(self) -> pa.Buffer:
+        if not self._size:
+            return pa.py_buffer(b"")
+        with _asked(self._location), pa.memory_map(self._file.name) as file:
+            return file.read_buffer()
+
+    def end(self) -> None:
+        with _asked(self._location):
+            self._file.end()
+
+    def abandon(self) -> None:
+        self._abandoned = True
+        with suppress(OSError):
+            self._file.forget()
+
+
 def _write_new(folder: str, path: str, content: bytes) -> None:
-    temporary = f"{folder}/{TEMPORARY}{new_uuid()}.tmp"
-    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    file = _Temporary(folder, path)
     try:
-        try:
-            rest = memoryview(content)
-            while rest:
-                rest = rest[os.write(file, rest) :]
-            os.fsync(file)
-        finally:
-            os.close(file)
-        _give_name(folder, temporary, path)
+        file.write(content)
+        file.end()
     finally:
+        file.forget()
+
+
+class _Temporary:
+    """A file that has another name until all of it is durable."""
+
+    def __init__(self, folder: str, path: str) -> None:
+        self._folder, self._path = folder, path
+        self.name = f"{folder}/{TEMPORARY}{new_uuid()}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        self._opened: int | None = os.open(self.name, flags, 0o666)
+        self._is_there = True
+
+    def write(self, content: bytes) -> None:
+        """Add bytes."""
+        assert self._opened is not None
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(self._opened, rest) :]
+
+    def end(self) -> None:
+        """Give the file its own name, unless another has it."""
+        assert self._opened is not None
+        os.fsync(self._opened)
+        self._close()
+        _give_name(self._folder, self.name, self._path)
+        self._unlink()
+        _flush_folder(self._folder)
+
+    def forget(self) -> None:
+        """Leave nothing under the other name."""
+        try:
+            self._close()
+        finally:
+            self._unlink()
+
+    def _close(self) -> None:
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            os.close(opened)
+
+    def _unlink(self) -> None:
+        if not self._is_there:
+            return
+        self._is_there = False
         with suppress(FileNotFoundError):
-            os.unlink(temporary)  # noqa: PTH108  # as the calls around it
-    _flush_folder(folder)
+            os.unlink(self.name)  # noqa: PTH108  # as the calls around it
 
 
 def _give_name(folder: str, temporary: str, path: str) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spec.location import AZURE, AZURE_SHORT, GCS, LOCAL, S3, scheme_of
 from icetree.store import azure_options, gcs_options, s3_options
-from icetree.store.base import FileInfo, Store, in_turn, side_by_side
+from icetree.store.base import FileInfo, NewFile, Store, begin_new, in_turn, side_by_side
 from icetree.store.local import LocalStore
 from icetree.store.memory import MemoryStore
 from icetree.store.object import ObjectStore
@@ -156,6 +156,9 @@ class EveryStore:
 
     def write_new(self, location: str, content: bytes) -> None:
         self._of(location).write_new(location, content)
+
+    def begin_new(self, location: str) -> NewFile:
+        return begin_new(self._of(location), location)
 
     def write_many(self, files: Iterable[tuple[str, bytes]]) -> None:
         files = [*files]

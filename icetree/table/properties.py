@@ -21,6 +21,7 @@ from icetree.rows.formats import parquet as as_parquet
 from icetree.rows.matching.source import SOURCE_LIMIT
 from icetree.rows.read import files as reading
 from icetree.rows.write import write as writing
+from icetree.rows.write.layout import DATA_PATH
 from icetree.spec.entry import metrics
 from icetree.spec.location import is_relative, leads_up, no_name
 from icetree.spec.metadata import retention
@@ -141,7 +142,7 @@ _READERS: Final[Mapping[str, Read]] = {
     metrics.DEFAULT: _mode,
     metrics.MAX_INFERRED: _number(metrics.MAX_INFERRED, least=0),
     reading.NAME_MAPPING: reading.name_mapping,
-    **{name: partial(_path, name=name) for name in (writing.DATA_PATH, METADATA_PATH)},
+    **{name: partial(_path, name=name) for name in (DATA_PATH, METADATA_PATH)},
     as_orc.CODEC: _word(as_orc.CODEC, as_orc.CODECS),
     as_orc.STRATEGY: _word(as_orc.STRATEGY, as_orc.STRATEGIES),
     DISTRIBUTION: _word(DISTRIBUTION, DISTRIBUTIONS),

@@ -73,7 +73,7 @@ class AvroWriter:
         codec, level = codec_of(properties)
         self._rows = AvroRows(sink, fields, codec=codec, level=level)
 
-    def write(self, rows: pa.Table) -> None:
+    def write(self, rows: pa.Table, group: int | None = None) -> None:  # noqa: ARG002
         self._rows.write(rows)
 
     def close(self) -> None:

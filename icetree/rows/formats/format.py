@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -35,8 +36,8 @@ class Reader(Protocol):
 class RowsWriter(Protocol):
     """A file that is being made."""
 
-    def write(self, rows: pa.Table) -> None:
-        """Add rows, which have the columns of the file."""
+    def write(self, rows: pa.Table, group: int | None = None) -> None:
+        """Add rows, which have the columns of the file; `group` of them make one, where it has groups."""
 
     def close(self) -> None:
         """End the file."""
@@ -48,7 +49,8 @@ Open = Callable[[pa.NativeFile, str, bool], Reader]
 Begin = Callable[[pa.NativeFile, Sequence[NestedField], Mapping[str, str]], RowsWriter]
 
 
-def _as_it_is(content: pa.Buffer) -> pa.Buffer:
+def as_it_is(content: pa.Buffer) -> pa.Buffer:
+    """Return a file that its writer has ended."""
     return content
 
 
@@ -63,9 +65,16 @@ class Format:
     split_offsets: Callable[[pa.Buffer], list[int] | None]
     #: How many bytes of rows a writer is best given at once.
     bytes_at_once: Callable[[Mapping[str, str]], int]
+    #: How many rows make a group at most.
+    most_rows: Callable[[Mapping[str, str]], int] = lambda _: sys.maxsize
     #: What becomes of a file that its writer has ended, before it is stored.
-    finished: Callable[[pa.Buffer], pa.Buffer] = _as_it_is
+    finished: Callable[[pa.Buffer], pa.Buffer] = as_it_is
     #: The same, with an encryption of its own; None where files are encrypted as they are.
     keyed: Callable[[FileKey], Format] | None = None
     #: The key of field ids in the metadata of the reader's columns.
     id_key: bytes = FIELD_ID_KEY
+
+    def rows_at_once(self, properties: Mapping[str, str], row_bytes: float) -> int:
+        """Return how many rows of so many bytes a writer is best given at once."""
+        fit = int(self.bytes_at_once(properties) / max(1.0, row_bytes))
+        return max(1, min(self.most_rows(properties), fit))

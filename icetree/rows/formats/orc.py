@@ -188,7 +188,7 @@ class OrcWriter:
             stripe_size=_stripe_bytes(properties),
         )
 
-    def write(self, rows: pa.Table) -> None:
+    def write(self, rows: pa.Table, group: int | None = None) -> None:  # noqa: ARG002
         # Of a part of a struct column Arrow's ORC writer takes the first rows, not these.
         rows = rows.take(pa.array(np.arange(rows.num_rows)))
         arrays = [

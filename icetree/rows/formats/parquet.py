@@ -111,7 +111,7 @@ class ParquetWriter:
         self._end = _KeepingEnd(sink)
         self._file: pq.ParquetWriter | None = None
 
-    def write(self, rows: pa.Table) -> None:
+    def write(self, rows: pa.Table, group: int | None = None) -> None:
         if self._file is None:
             for at in self._apart:
                 self._shred(at, rows)
@@ -119,7 +119,9 @@ class ParquetWriter:
         for at, shape in self._apart.items():
             made = shredded(one_chunk(rows.column(at)), shape)
             rows = rows.set_column(at, self._schema.field(at), made)
-        self._file.write_table(rows, row_group_size=_group_rows(rows, self._properties))
+        row_bytes = rows.nbytes / max(1, rows.num_rows)
+        group = group or PARQUET.rows_at_once(self._properties, row_bytes)
+        self._file.write_table(rows, row_group_size=group)
 
     def _shred(self, at: int, rows: pa.Table) -> None:
         self._apart[at] = inferred(one_chunk(rows.column(at)))
@@ -205,11 +207,8 @@ def codec_of(properties: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _group_rows(rows: pa.Table, properties: Mapping[str, str]) -> int:
-    """Return how many of the rows make a row group."""
-    most = whole_number(properties, ROW_GROUP_LIMIT, default=DEFAULT_ROW_GROUP_LIMIT, least=1)
-    a_row = max(1.0, rows.nbytes / max(1, rows.num_rows))
-    return max(1, min(most, int(_group_bytes(properties) / a_row)))
+def _most_rows(properties: Mapping[str, str]) -> int:
+    return whole_number(properties, ROW_GROUP_LIMIT, default=DEFAULT_ROW_GROUP_LIMIT, least=1)
 
 
 def _group_bytes(properties: Mapping[str, str]) -> int:
@@ -241,5 +240,6 @@ PARQUET: Final = Format(
     begin=ParquetWriter,
     split_offsets=_offsets,
     bytes_at_once=_group_bytes,
+    most_rows=_most_rows,
     keyed=_keyed,
 )

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -56,6 +56,9 @@ from icetree.surroundings import new_pool
 from icetree.tree.plan.tasks import TASK, Plan
 
 T = TypeVar("T")
+
+#: So many bytes of rows wait, about, for whoever takes them more slowly than they are read.
+_AHEAD_BYTES: Final = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,13 +158,18 @@ def read_by_task(
         opens = (partial(_open, number, reading) for number in numbers)
         opened = results(pool, opens, ahead=workers)
         units = (partial(_read, one, group, reading) for one in opened for group in one.groups)
-        for number, batches in results(pool, units, ahead=workers):
+        found = results(pool, units, ahead=workers, weigh=_size, most=_AHEAD_BYTES)
+        for number, batches in found:
             for batch in batches:
                 yield number, batch
     finally:
         # Not waited for: an abandoned generator may be closed by the garbage collector, in a
         # thread that holds locks which the workers need to end.
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _size(found: tuple[int, list[pa.RecordBatch]]) -> int:
+    return sum(batch.nbytes for batch in found[1])
 
 
 def _reading(

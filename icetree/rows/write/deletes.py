@@ -18,8 +18,9 @@ from icetree.codec.encryption.stream import seal
 from icetree.errors import InvalidInput
 from icetree.rows.read.deletes import VECTOR_COLUMNS, Deletes
 from icetree.rows.write.fit import ArrowData, fitted
+from icetree.rows.write.layout import Layout, new_location
 from icetree.rows.write.partition import Partition, by_partition
-from icetree.rows.write.write import Layout, Writer, new_location
+from icetree.rows.write.write import Writer
 from icetree.spec.entry import stats
 from icetree.spec.entry.entry import Content, Entries, Entry, to_table
 from icetree.spec.entry.metrics import FULL

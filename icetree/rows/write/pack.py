@@ -11,16 +11,16 @@ import pyarrow as pa
 from pyiceberg.types import UnknownType
 
 from icetree.rows.formats.format import RowsWriter
-from icetree.rows.write.partition import Partition, by_partition, key_of
-from icetree.rows.write.sealing import Sealing
-from icetree.rows.write.stats import StatsGatherer
-from icetree.rows.write.write import (
+from icetree.rows.write.layout import (
     Layout,
     Written,
     encode,
     entries_of,
     new_location,
 )
+from icetree.rows.write.partition import Partition, by_partition, key_of
+from icetree.rows.write.sealing import Sealing
+from icetree.rows.write.stats import StatsGatherer
 from icetree.spec.entry.entry import Content, Entries, Entry
 from icetree.spec.location import stored_form
 from icetree.spec.metadata.metadata import TableMetadata

@@ -67,10 +67,11 @@ def by_partition(rows: pa.Table, spec: Sequence[Expression], shape: Shape) -> It
     grouped = rows.take(pa.array(order))
     for code in np.argsort(first):
         at = int(first[code])
-        yield Partition(
-            values=tuple(values[at] for values in columns),
-            rows=grouped.slice(int(ends[code]), int(ends[code + 1] - ends[code])),
-        )
+        part = grouped.slice(int(ends[code]), int(ends[code + 1] - ends[code]))
+        if part.num_rows < rows.num_rows // 2:
+            # A few rows that wait for more of their partition would keep all others in memory.
+            part = part.take(pa.array(np.arange(part.num_rows)))
+        yield Partition(values=tuple(values[at] for values in columns), rows=part)
 
 
 def expression_values(rows: pa.Table, expression: Expression, shape: Shape) -> pa.Array:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from icetree.codec.encryption import key_metadata
 from icetree.codec.encryption.key_metadata import FileKey, new_file_key
 from icetree.codec.encryption.stream import encrypt
-from icetree.rows.formats.format import Format
+from icetree.rows.formats.format import Format, as_it_is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,19 @@ class Sealing:
             return cls(format=format)
         key = new_file_key(key_bytes)
         return cls(format=format if format.keyed is None else format.keyed(key), key=key)
+
+    @property
+    def is_as_written(self) -> bool:
+        """Whether a file is stored as its format writes it, byte for byte."""
+        is_sealed = self.key is not None and self.format.keyed is None
+        return self.format.finished is as_it_is and not is_sealed
+
+    def of_written(self, content: pa.Buffer) -> Stored:
+        """Return what an entry says of a file that is stored as its format wrote it; not its content."""
+        key = None if self.key is None else key_metadata.encode(self.key)
+        return Stored(
+            content=b"", split_offsets=self.format.split_offsets(content), key_metadata=key
+        )
 
     def stored(self, content: pa.Buffer) -> Stored:
         """Return what the format made, as it is stored."""

@@ -3,43 +3,41 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
-from pyiceberg.types import NestedField, UnknownType
+from pyiceberg.types import UnknownType
 from typing_extensions import Self
 
 from icetree.errors import InvalidInput
-from icetree.rows.formats.format import Format
-from icetree.rows.formats.formats import format_to_write
 from icetree.rows.write.fit import ArrowData, fitted, without_untyped
-from icetree.rows.write.partition import Partition, by_partition, folder_of, key_of, sorted_rows
-from icetree.rows.write.sealing import Sealing, Stored
-from icetree.rows.write.stats import FileStats, partition_stats, stats_of
-from icetree.spec.entry.entry import Content, Entries, Entry, to_table
-from icetree.spec.entry.metrics import Mode
-from icetree.spec.entry.stats import column, parse_column, stat_type
-from icetree.spec.location import absolute, prefix_of, stored_form
-from icetree.spec.metadata.encryption import data_key_bytes, require_told
+from icetree.rows.write.growing import Growing
+from icetree.rows.write.layout import Layout, Written, encode, entries_of, new_location, written
+from icetree.rows.write.partition import Partition, by_partition, key_of, sorted_rows
+from icetree.spec.entry.entry import Content, Entries
+from icetree.spec.metadata.encryption import require_told
 from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.properties.values import whole_number
-from icetree.spec.schema.expressions import Expression
 from icetree.spec.schema.metadata_columns import stored_lineage
-from icetree.spec.schema.shape import Shape
 from icetree.store.base import Store
 from icetree.surroundings import new_pool, new_uuid
 
 TARGET_FILE_SIZE: Final = "write.target-file-size-bytes"
 DEFAULT_TARGET_FILE_SIZE: Final = 512 * 1024 * 1024
-DATA_PATH: Final = "write.data.path"
 
 #: Rows are looked at in portions of this many bytes, and held back up to so many.
 _PORTION_BYTES: Final = 128 * 1024 * 1024
 _HELD_BYTES: Final = 1024 * 1024 * 1024
+#: Files grow by row groups, but not by less.
+_GROWN_BYTES: Final = 32 * 1024 * 1024
+#: So many files grow at once.
+_GROWING: Final = 16
+
+T = TypeVar("T")
 
 
 def write_files(
@@ -54,7 +52,8 @@ def write_files(
     """Write rows as data files under the table's default spec; return their entries.
 
     Columns are matched by name. Files hold about `target_file_size` bytes of Arrow data at most,
-    so they are smaller than that once compressed. With `keep_lineage` the data has the lineage of
+    so they are smaller than that once compressed. Of a stream of rows a few portions are in memory,
+    or a few files where the table has a sort order. With `keep_lineage` the data has the lineage of
     the rows, in columns that are named as `stored_lineage` does. When anything fails no file stays.
     Complaints call the table by its name, or by its location where none is given.
     """
@@ -85,8 +84,10 @@ def write_files(
         shape=shape,
         metadata=metadata,
     )
-    with Writer(layout=layout, store=store, target_bytes=target) as writer:
-        for portion in in_portions(rows, _PORTION_BYTES):
+    # Rows that are in memory anyhow are written side by side, a whole file each.
+    streams = not isinstance(data, pa.Table | pa.RecordBatch)
+    with Writer(layout=layout, store=store, target_bytes=target, streams=streams) as writer:
+        for portion in in_portions(rows, writer.portion_bytes):
             for part in by_partition(portion, layout.spec, shape):
                 writer.add(part)
     return writer.entries()
@@ -107,49 +108,6 @@ def in_portions(batches: Iterator[pa.RecordBatch], least_bytes: int) -> Iterator
         yield pa.Table.from_batches(held)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """What all files of one job have in common."""
-
-    content: Content
-    fields: tuple[NestedField, ...]
-    modes: Mapping[int, Mode]
-    spec_id: int
-    spec: tuple[Expression, ...]
-    shape: Shape
-    metadata: TableMetadata
-    equality_ids: tuple[int, ...] | None = None
-
-    @property
-    def format(self) -> Format:
-        """What the files are."""
-        is_data = self.content is Content.DATA
-        return format_to_write(self.metadata.properties, deletes=not is_data)
-
-    @property
-    def key_bytes(self) -> int | None:
-        """How long the keys of the files are; None where they are plain."""
-        return data_key_bytes(self.metadata.properties)
-
-    def folder(self, values: Sequence[pa.Scalar]) -> str:
-        """Return the folder of a partition's files; names of folders are no place for secrets."""
-        return "" if self.key_bytes else folder_of(values, self.spec, self.shape)
-
-    def stats(self, rows: pa.Table, values: Sequence[pa.Scalar]) -> FileStats:
-        """Return the stats of a file's rows, its partition's among them."""
-        found = stats_of(rows, self.fields, self.modes)
-        return self.with_partition(found, values, rows.num_rows)
-
-    def with_partition(self, found: FileStats, values: Sequence[pa.Scalar], rows: int) -> FileStats:
-        """Return the stats of a file with those of its partition."""
-        for expression, value in zip(self.spec, values, strict=True):
-            id = expression.stats_field
-            # Of an identity, the column's own stats say it, where the file has the column.
-            if expression.transform != "void" and column(id, "values") not in found:
-                found |= partition_stats(id, value, rows)
-        return found
-
-
 @dataclass(slots=True)
 class _Pending:
     """Rows of a partition that wait to become a file."""
@@ -157,27 +115,42 @@ class _Pending:
     values: tuple[pa.Scalar, ...]
     parts: list[pa.Table] = field(default_factory=list)
     size_bytes: int = 0
+    #: The file that rows of it are in, where it is begun, with their size.
+    growing: Growing | None = None
+    grown_bytes: int = 0
+    number: int = 0
+    #: The last portion that was handed on.
+    portion: Future[None] | None = None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """A file that was written, or found: its entry, and its stats."""
-
-    entry: Entry
-    stats: FileStats
+    @property
+    def held_bytes(self) -> int:
+        """How much of it is in memory."""
+        return self.size_bytes + (0 if self.growing is None else self.growing.held_bytes)
 
 
 class Writer:
-    """Gathers rows by partition and writes files as they fill up, several at a time."""
+    """Gathers rows by partition and writes files as they fill up, several at a time.
 
-    def __init__(self, *, layout: Layout, store: Store, target_bytes: int) -> None:
+    Where it `streams`, and rows need not be sorted, files grow by portions of them.
+    """
+
+    def __init__(
+        self, *, layout: Layout, store: Store, target_bytes: int, streams: bool = False
+    ) -> None:
         self._layout = layout
         self._store = store
         self._target_bytes = target_bytes
+        sorts = layout.content is Content.DATA and layout.metadata.sort_keys
+        self._streams = streams and not sorts
+        #: How many rows are best added at once; those that are parted by their values cost by the part.
+        self.portion_bytes = _GROWN_BYTES if self._streams and not layout.spec else _PORTION_BYTES
         self._pending: dict[tuple[Hashable, ...], _Pending] = {}
         self._workers = min(4, os.cpu_count() or 1)
         self._pool = new_pool(self._workers, "icetree-write")
-        self._files: list[Future[Written]] = []
+        #: By the number of the file; those that grow are not there yet.
+        self._files: dict[int, Future[Written]] = {}
+        self._growing: list[Growing] = []
+        self._running: list[Future[Any]] = []
         self._started: list[str] = []
         self._job = new_uuid()
 
@@ -189,7 +162,7 @@ class Writer:
             if kind is None:
                 for pending in list(self._pending.values()):
                     self._flush(pending)
-                for file in self._files:
+                for file in self._files.values():
                     file.result()
         except BaseException:
             self._discard()
@@ -205,21 +178,49 @@ class Writer:
         pending = self._pending.setdefault(key_of(part.values), _Pending(part.values))
         pending.parts.append(part.rows)
         pending.size_bytes += part.rows.nbytes
-        if pending.size_bytes >= self._target_bytes:
+        if pending.grown_bytes + pending.size_bytes >= self._target_bytes:
             self._flush(pending)
-        held = sum(each.size_bytes for each in self._pending.values())
-        while held > _HELD_BYTES:
-            largest = max(self._pending.values(), key=lambda each: each.size_bytes)
-            held -= largest.size_bytes
-            self._flush(largest)
+        elif pending.size_bytes >= _GROWN_BYTES and self._may_grow(pending):
+            self._grow(pending)
+        while sum(each.held_bytes for each in self._pending.values()) > _HELD_BYTES:
+            self._flush(max(self._pending.values(), key=lambda each: each.held_bytes))
 
     def entries(self) -> Entries:
         """Return the entries of the files written, in the order they were begun."""
-        return entries_of([file.result() for file in self._files], self._layout.shape)
+        files = [self._files[number].result() for number in sorted(self._files)]
+        return entries_of(files, self._layout.shape)
+
+    def _may_grow(self, pending: _Pending) -> bool:
+        if pending.growing is not None or not self._streams:
+            return self._streams
+        return sum(each.growing is not None for each in self._pending.values()) < _GROWING
+
+    def _grow(self, pending: _Pending) -> None:
+        """Write what waits, but for what is less than a row group."""
+        layout, count = self._layout, sum(part.num_rows for part in pending.parts)
+        properties, row_bytes = layout.metadata.properties, pending.size_bytes / count
+        group = layout.format.rows_at_once(properties, row_bytes)
+        if count < group:
+            return
+        rows = pa.concat_tables(pending.parts)
+        part = rows.slice(0, count - count % group)
+        if pending.growing is None:
+            pending.number, location = self._place(pending.values)
+            pending.growing = Growing(location, self._layout, self._store)
+            self._growing.append(pending.growing)
+        if pending.portion is not None:
+            pending.portion.result()
+        pending.portion = self._submit(pending.growing.add, part, group)
+        pending.grown_bytes += part.nbytes
+        pending.parts = [rows.slice(part.num_rows)]
+        pending.size_bytes = pending.parts[0].nbytes
 
     def _flush(self, pending: _Pending) -> None:
         del self._pending[key_of(pending.values)]
         rows = pa.concat_tables(pending.parts)
+        if pending.growing is not None:
+            self._end(pending, pending.growing, rows)
+            return
         if self._layout.content is Content.DATA:
             rows = sorted_rows(rows, self._layout.metadata.sort_keys, self._layout.shape)
         count = max(1, round(rows.nbytes / self._target_bytes))
@@ -227,30 +228,41 @@ class Writer:
         for start in range(0, rows.num_rows, each):
             self._begin(rows.slice(start, each), pending.values)
 
+    def _end(self, pending: _Pending, growing: Growing, rows: pa.Table) -> None:
+        if pending.portion is not None:
+            pending.portion.result()
+        self._files[pending.number] = self._submit(growing.end, rows, pending.values)
+
     def _begin(self, rows: pa.Table, values: tuple[pa.Scalar, ...]) -> None:
-        # The oldest is waited for, so that encoded files do not pile up in memory.
-        if len(self._files) > self._workers:
-            self._files[-self._workers - 1].result()
-        folder = self._layout.folder(values)
-        name = f"{len(self._files):05d}-{self._job}.{self._layout.format.name}"
-        location = new_location(self._layout.metadata, folder + name)
-        self._started.append(location)
-        self._files.append(
-            self._pool.submit(_write, rows, values, location, self._layout, self._store)
+        number, location = self._place(values)
+        self._files[number] = self._submit(
+            _write, rows, values, location, self._layout, self._store
         )
 
+    def _submit(self, call: Callable[..., T], *given: Any) -> Future[T]:
+        # The oldest is waited for, so that rows and encoded files do not pile up in memory.
+        if len(self._running) > self._workers:
+            self._running[-self._workers - 1].result()
+        begun = self._pool.submit(call, *given)
+        self._running.append(begun)
+        return begun
+
+    def _place(self, values: tuple[pa.Scalar, ...]) -> tuple[int, str]:
+        """Return the number of the next file of a partition, and where it is to be."""
+        folder, number = self._layout.folder(values), len(self._started)
+        name = f"{number:05d}-{self._job}.{self._layout.format.name}"
+        location = new_location(self._layout.metadata, folder + name)
+        self._started.append(location)
+        return number, location
+
     def _discard(self) -> None:
-        for file in self._files:
-            file.cancel()
+        for each in self._running:
+            each.cancel()
         self._pool.shutdown(wait=True, cancel_futures=True)
+        for file in self._growing:
+            file.abandon()
         with suppress(Exception):
             self._store.delete(self._started)
-
-
-def new_location(metadata: TableMetadata, name: str) -> str:
-    """Return the absolute location of a new file of rows."""
-    base = metadata.properties.get(DATA_PATH)
-    return (prefix_of(base) if base else absolute("data/", metadata.location)) + name
 
 
 def _write(
@@ -262,45 +274,5 @@ def _write(
 ) -> Written:
     stored = encode(rows, layout)
     store.write_new(location, stored.content)
-    is_data = layout.content is Content.DATA
-    return Written(
-        entry=Entry(
-            content_type=layout.content,
-            location=stored_form(location, layout.metadata.location),
-            file_format=layout.format.name,
-            partition_spec_id=layout.spec_id,
-            sort_order_id=layout.metadata.default_sort_order_id if is_data else None,
-            record_count=rows.num_rows,
-            file_size_in_bytes=len(stored.content),
-            split_offsets=stored.split_offsets,
-            equality_ids=layout.equality_ids,
-            key_metadata=stored.key_metadata,
-        ),
-        stats=layout.stats(rows, values),
-    )
-
-
-def encode(rows: pa.Table, layout: Layout) -> Stored:
-    """Return rows as a file."""
-    sink, how = pa.BufferOutputStream(), Sealing.of(layout.format, layout.key_bytes)
-    writer = how.format.begin(sink, layout.fields, layout.metadata.properties)
-    writer.write(rows)
-    writer.close()
-    return how.stored(sink.getvalue())
-
-
-def entries_of(files: Sequence[Written], shape: Shape) -> Entries:
-    """Return files with their stats, as columns."""
-    table = to_table([file.entry for file in files], shape)
-    names: dict[str, None] = {}
-    for file in files:
-        names |= dict.fromkeys(file.stats)
-    # All at once: a table that grows by a column is made anew each time, and these may be thousands.
-    columns = dict(zip(table.column_names, table.columns, strict=True))
-    for name in names:
-        parsed = parse_column(name)
-        assert parsed is not None
-        bounds = shape.bounds_type(parsed[0]) or pa.null()
-        values = [file.stats.get(name) for file in files]
-        columns[name] = pa.array(values, stat_type(parsed[1], bounds))
-    return pa.table(columns)
+    stats = layout.stats(rows, values)
+    return written(location, layout, stored, rows.num_rows, len(stored.content), stats)

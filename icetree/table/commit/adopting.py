@@ -16,7 +16,7 @@ from icetree.files.parallel import in_order
 from icetree.rows.adopt import adopt
 from icetree.rows.formats.formats import FORMATS
 from icetree.rows.read.files import NAME_MAPPING, name_mapping
-from icetree.rows.write.write import entries_of
+from icetree.rows.write.layout import entries_of
 from icetree.spec.entry.entry import Entries
 from icetree.spec.location import LOCAL, absolute, scheme_of
 from icetree.spec.metadata.encryption import require_plain_target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 import pyarrow as pa
@@ -126,18 +126,27 @@ def _among(positions: Rows, marked: Rows) -> Flags:
 def written(target: Target, rows: Iterable[pa.RecordBatch]) -> Entries:
     """Write rows, which have lineage, as files of the table."""
     coming = iter(rows)
-    first = next(coming, None)
-    if first is None:
+    held = [*islice(coming, 1)]
+    if not held:
         return to_table([], target.shape)
     return target.transaction.adopt(
         write_files(
-            chain([first], coming),
+            _let_go(held, coming),
             table=target.transaction.table_name,
             metadata=target.metadata,
             store=target.transaction.table_files.store,
             keep_lineage=True,
         )
     )
+
+
+def _let_go(
+    held: list[pa.RecordBatch], coming: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield what is held, which is kept no longer, then the rest."""
+    while held:
+        yield held.pop()
+    yield from coming
 
 
 def require_fit(target: Target, rows: pa.RecordBatch) -> None:

@@ -15,9 +15,10 @@ from icetree.errors import IcetreeError
 from icetree.files.parallel import results
 from icetree.rows.read.read import read_tasks
 from icetree.rows.write.fit import fitted
+from icetree.rows.write.layout import Layout
 from icetree.rows.write.order import in_order
 from icetree.rows.write.pack import PackedSize, layout_of, write_packed
-from icetree.rows.write.write import Layout, in_portions
+from icetree.rows.write.write import in_portions
 from icetree.spec.entry.entry import Entries
 from icetree.spec.metadata.encryption import data_key_bytes
 from icetree.spec.metadata.metadata import TableMetadata
