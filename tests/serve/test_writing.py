@@ -130,3 +130,21 @@ def test_pyiceberg_reads_manifests_of_former_snapshots(theirs: RestCatalog, lake
     reference = table.inspect.all_manifests()["reference_snapshot_id"].to_pylist()
     assert {*reference} == {each.snapshot_id for each in table.snapshots()}
     assert table.inspect.history().num_rows == 5
+
+
+def test_pyiceberg_expires_snapshots_and_leaves_files_alone(
+    theirs: RestCatalog, lake: Lake
+) -> None:
+    peer = theirs.create_table("db.t", SCHEMA)
+    for start in (0, 10, 20):
+        peer.append(rows(start, start + 10))
+    ours = lake.table("db.t")
+    ours.delete("id < 10")
+    ours.create_tag("kept", at=ours.metadata.snapshots[1].snapshot_id)
+    before = {each for each in Path(ours.location).rglob("*") if each.is_file()}
+    old = [each.snapshot_id for each in ours.refresh().metadata.snapshots]
+    peer.refresh().maintenance.expire_snapshots().by_ids([old[0], old[2]]).commit()
+    assert [each.snapshot_id for each in ours.refresh().metadata.snapshots] == [old[1], old[3]]
+    assert all(each.exists() for each in before)
+    assert ids(ours) == ids(peer.refresh()) == list(range(10, 30))
+    assert ours.verify(deep=True).findings == ()
