@@ -104,7 +104,7 @@ def page_out(
     held = {ref.snapshot_id for ref in metadata.refs.values()}
     by_age = sorted(metadata.snapshots, key=_age)
     old = [each for each in by_age[: max(len(by_age) - keep, 0)] if each.snapshot_id not in held]
-    log_excess = max(len(metadata.snapshot_log) - keep, 0)
+    log_excess = _apart(metadata.snapshot_log, max(len(metadata.snapshot_log) - keep, 0))
     if max(len(old), log_excess) < page_size:
         return PagedOut(metadata=metadata)
     moved = {each.snapshot_id for each in old}
@@ -137,11 +137,23 @@ def _merge(shelf: _Shelf, page_size: int) -> None:
 
 
 def _cut(snapshots: list[Snapshot], log: tuple[LogEntry, ...], size: int) -> Iterator[Page]:
+    logged = 0
     for start in range(0, max(len(snapshots), len(log)), size):
-        yield Page(
-            snapshots=tuple(snapshots[start : start + size]),
-            snapshot_log=log[start : start + size],
-        )
+        upto = _apart(log, start + size)
+        yield Page(snapshots=tuple(snapshots[start : start + size]), snapshot_log=log[logged:upto])
+        logged = upto
+
+
+def _apart(log: tuple[LogEntry, ...], at: int) -> int:
+    """Return where to part a log, at most there: what was logged within a millisecond stays together.
+
+    Pages that merge are put in the order of time, which would not tell what was last.
+    """
+    if at >= len(log):
+        return len(log)
+    while at > 0 and log[at - 1].timestamp_ms == log[at].timestamp_ms:
+        at -= 1
+    return at
 
 
 def _union(pages: Iterable[Page]) -> Page:

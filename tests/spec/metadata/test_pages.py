@@ -24,8 +24,10 @@ from tests.effort import law
 class Table:
     """A table that pages out after every commit, with its page files in memory."""
 
-    def __init__(self, *, keep: int = 3, page_size: int = 2) -> None:
+    def __init__(self, *, keep: int = 3, page_size: int = 2, together: int = 1) -> None:
         self.keep, self.page_size = keep, page_size
+        #: So many commits in a row are made at one time.
+        self.together = together
         self.files: dict[str, bytes] = {}
         self.read: list[str] = []
         self.names = (f"metadata/page-{number}" for number in count())
@@ -60,14 +62,17 @@ class Table:
                 snapshot_id=1000 + number,
                 parent_snapshot_id=self.metadata.current_snapshot_id,
                 sequence_number=number,
-                timestamp_ms=number * 10,
+                timestamp_ms=self.time_of(number),
                 root_manifest=f"r{number}",
                 first_row_id=0,
                 added_rows=0,
             )
-            self.metadata = with_snapshot(self.metadata, made, at_ms=number * 10)
+            self.metadata = with_snapshot(self.metadata, made, at_ms=self.time_of(number))
             if page:
                 self.page_out()
+
+    def time_of(self, number: int) -> int:
+        return -(-number // self.together) * 10
 
     def page_out(self) -> None:
         done = pages.page_out(
@@ -322,10 +327,13 @@ STEPS = st.lists(
 
 
 @law(40)
-@given(STEPS, st.integers(1, 4), st.integers(1, 3))
-def test_paged_history_is_the_history(steps: list[tuple[str, int]], keep: int, size: int) -> None:
-    table = Table(keep=keep, page_size=size)
+@given(STEPS, st.integers(1, 4), st.integers(1, 3), st.integers(1, 5))
+def test_paged_history_is_the_history(
+    steps: list[tuple[str, int]], keep: int, size: int, together: int
+) -> None:
+    table = Table(keep=keep, page_size=size, together=together)
     expected: dict[int, None] = {}
+    log: list[int] = []
     for verb, number in steps:
         heads = {ref.snapshot_id for ref in table.metadata.refs.values()}
         others = [id for id in expected if id not in heads]
@@ -333,6 +341,7 @@ def test_paged_history_is_the_history(steps: list[tuple[str, int]], keep: int, s
             first = 1001 + table.metadata.last_sequence_number
             table.commit(number)
             expected |= dict.fromkeys(range(first, first + number))
+            log += range(first, first + number)
         elif verb == "tag" and expected:
             id = list(expected)[number % len(expected)]
             table.tag("t", id)
@@ -342,11 +351,15 @@ def test_paged_history_is_the_history(steps: list[tuple[str, int]], keep: int, s
             id = others[number % len(others)]
             table.remove(id)
             del expected[id]
+            # What was current before its last mention can no longer be told.
+            log = log[log.index(id) + 1 :] if id in log else log
         assert sorted(table.ids()) == sorted(expected)
         assert broken_rule(table.metadata) is None
-    logged = list(table.metadata.snapshot_log)
-    for ref in table.metadata.snapshot_pages:
-        logged += table.read_page(ref).snapshot_log
-    for entry in logged:
-        found = pages.snapshot_as_of(table.metadata, entry.timestamp_ms, table.read_page)
-        assert found.snapshot_id == entry.snapshot_id
+    for time in {table.time_of(id - 1000) for id in expected}:
+        before = [id for id in log if table.time_of(id - 1000) <= time]
+        if before:
+            found = pages.snapshot_as_of(table.metadata, time, table.read_page)
+            assert found.snapshot_id == before[-1]
+        else:
+            with pytest.raises(NotFound, match="nothing as early as"):
+                pages.snapshot_as_of(table.metadata, time, table.read_page)
