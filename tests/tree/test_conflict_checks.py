@@ -121,8 +121,11 @@ BY_POSITION = other(
 def test_deletes_that_a_change_saw_by_value_are_none_that_it_missed_by_position(
     intent: Intent,
 ) -> None:
-    found = names(conflicts(CHANGES[intent], BY_POSITION, beside=entries(NEW)))
-    assert "no new deletes on replaced files" not in found
+    """Nor does it matter who deletes by other values meanwhile."""
+    others = other(Operation.DELETE, added=(equality("F", (50, 59), 2),))
+    for since in ([BY_POSITION], [others, BY_POSITION], [BY_POSITION, others]):
+        found = names(conflicts(CHANGES[intent], *since, beside=entries(NEW)))
+        assert "no new deletes on replaced files" not in found
 
 
 @pytest.mark.parametrize("intent", [Intent.REWRITE, Intent.DELETE_FILES])

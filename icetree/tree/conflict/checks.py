@@ -59,12 +59,13 @@ class Case:
         self._since = since
 
     @cached_property
-    def met_equality_deletes(self) -> bool:
-        """Whether another commit added equality deletes since the base of this change."""
-        return any(
-            pc.any(is_content(each.diff.added, Content.EQUALITY_DELETES)).as_py()
-            for each in self._since
+    def has_missed_equality_deletes(self) -> bool:
+        """Whether an equality delete came since the base of this change, and has gone again."""
+        came, went = (
+            pa.concat_arrays([pa.array([], pa.string()), *map(_equality_deletes, parts)])
+            for parts in zip(*((each.diff.added, each.diff.removed) for each in self._since))
         )
+        return bool(pc.any(is_among(went, came)).as_py())
 
     @cached_property
     def added_data(self) -> Entries:
@@ -206,11 +207,11 @@ def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
 def _marking_more(case: Case, diff: Diff) -> Entries:
     """Return the DVs of a compaction that delete more rows than those they replace.
 
-    By itself it changes no row: what they delete more was deleted by value before. Where nobody
-    deleted by value since, the change has seen all of that.
+    By itself it changes no row: what they delete more was deleted by value before. The change has
+    seen that, or the equality delete still stands and is judged by itself, unless it came and went.
     """
     added, removed = diff.added, diff.removed
-    if not case.met_equality_deletes:
+    if not case.has_missed_equality_deletes:
         return added.slice(0, 0)
     before = only(removed, is_data_dv(removed))
     counts = before["record_count"].take(
@@ -375,6 +376,10 @@ def _data(entries: Entries) -> Entries:
 
 def _deletes(entries: Entries) -> Entries:
     return only(entries, pc.invert(is_data_file(entries)))
+
+
+def _equality_deletes(entries: Entries) -> pa.Array:
+    return one_chunk(entries["location"].filter(is_content(entries, Content.EQUALITY_DELETES)))
 
 
 def _none() -> pa.Array:
