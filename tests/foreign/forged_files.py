@@ -8,7 +8,6 @@ from typing import Any
 
 from tests.foreign.columns import WHOLE, Json
 from tests.foreign.forgery import Forgery, set_in, status_of
-from tests.foreign.layout import Partition
 from tests.foreign.model import DATA, VECTOR
 from tests.foreign.transforms import UNKNOWN
 from tests.foreign.tree import DATA_LEAF, DELETED
@@ -99,34 +98,18 @@ def leaf_with_narrow_bounds_of_an_element(f: Forgery) -> bool:
     )
 
 
-def bucket_of_several_that_is_another(f: Forgery) -> bool:
-    def moved(told: Json) -> Json:
-        other = (told["lower_bound"] + 1) % 3
-        return told | {"lower_bound": other, "upper_bound": other}
-
-    return _in_partition(f, lambda part: bool(part.others), moved)
-
-
 def partition_of_an_unknown_transform_that_spans(f: Forgery) -> bool:
-    def spread(told: Json) -> Json:
-        is_text = isinstance(told["lower_bound"], str)
-        return told | {"upper_bound": "z" if is_text else told["lower_bound"] + 1}
-
-    return _in_partition(f, lambda part: part.transform == UNKNOWN, spread)
-
-
-def _in_partition(
-    f: Forgery, is_meant: Callable[[Partition], bool], change: Callable[[Json], Json]
-) -> bool:
-    """Change what a data file tells of its partition by a field that is meant."""
     specs = f.writer.layout.specs
     for row in f.rows:
         if row["content_type"] != DATA or status_of(row) == DELETED or not row["record_count"]:
             continue
-        for part in filter(is_meant, specs[row["partition_spec_id"]]):
-            told = row["content_stats"][part.stats_id]
-            if told.get("lower_bound") is not None:
-                row["content_stats"] = row["content_stats"] | {part.stats_id: change(told)}
+        for part in specs[row["partition_spec_id"]]:
+            told = row["content_stats"].get(part.stats_id, {})
+            if part.transform == UNKNOWN and told["lower_bound"] is not None:
+                is_text = isinstance(told["lower_bound"], str)
+                upper = "z" if is_text else told["lower_bound"] + 1
+                spread = {part.stats_id: told | {"upper_bound": upper}}
+                row["content_stats"] = row["content_stats"] | spread
                 return True
     return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -13,7 +14,8 @@ from icetree.table.scan.told import End
 from icetree.table.scan.told import told as metadata_tells
 from tests.foreign.by_hand import Hand, findings, plain_file
 from tests.foreign.columns import Json
-from tests.foreign.drawn import draw_rows
+from tests.foreign.drawn import draw_rows, plain_layout
+from tests.foreign.layout import Partition
 from tests.foreign.model import File
 from tests.foreign.tree import EXISTING
 
@@ -93,6 +95,29 @@ def test_a_tight_bound_of_no_value_is_named(nulls: Json) -> None:
     assert found is not None
     assert found.ends[least].as_py() == (min(values) if nulls else -7)
     assert "lower bound of n is tight at -7, but it has no value" in findings(table)
+
+
+@pytest.mark.parametrize("lies", [False, True])
+def test_a_bucket_of_several_columns_that_is_another_is_named(lies: bool) -> None:
+    layout = plain_layout()
+    name, n = layout.column("name"), layout.column("n")
+    part = Partition(
+        expr_id=101,
+        partition_field_id=1001,
+        source_id=name.id,
+        source="name",
+        transform="bucket[3]",
+        name="of_several",
+        others=((n.id, "n"),),
+    )
+    hand = Hand(replace(layout, specs={0: (), 1: (part,)}))
+    file = hand.data(spec_id=1)
+    while (bucket := part.value(file.rows[0])) is None:
+        file = hand.data(spec_id=1)
+    row, told = hand.file_row(file), (bucket + lies) % 3
+    row["content_stats"] |= {101: {"lower_bound": told, "upper_bound": told}}
+    hand.snapshot([row], [file])
+    assert ("bound of of_several" in findings(hand.open())) == lies
 
 
 def test_equality_ids_that_differ_between_snapshots_are_named() -> None:

@@ -77,12 +77,13 @@ def test_an_equality_delete_whose_bounds_touch_those_of_a_file_applies(
     hand = Hand()
     file, key = plain_file(hand, 4), hand.layout.column("id").id
     ids = [row["id"] for row in file.rows]
-    file.stats = {key: {"lower_bound": min(ids), "upper_bound": max(ids)}}
+    no_null = {"null_value_count": 0}
+    file.stats = {key: {"lower_bound": min(ids), "upper_bound": max(ids), **no_null}}
     hand.snapshot([hand.file_row(file)], [file])
     delete = hand.writer.shop.equality(file, by=("id",))
     while delete.values != {(pick(ids),)}:
         delete = hand.writer.shop.equality(file, by=("id",))
-    delete.stats = {key: {"lower_bound": pick(ids), "upper_bound": pick(ids)}}
+    delete.stats = {key: {"lower_bound": pick(ids), "upper_bound": pick(ids), **no_null}}
     delete.snapshot_id = delete.sequence_number = delete.file_sequence_number = 2
     hand.snapshot([hand.file_row(file, EXISTING), hand.file_row(delete)], [file, delete])
     require_read_right(hand.world(), hand.open())
