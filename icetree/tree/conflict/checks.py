@@ -63,7 +63,10 @@ class Case:
         """Whether an equality delete came since the base of this change, and has gone again."""
         came, went = (
             pa.concat_arrays([pa.array([], pa.string()), *map(_equality_deletes, parts)])
-            for parts in zip(*((each.diff.added, each.diff.removed) for each in self._since))
+            for parts in (
+                [each.diff.added for each in self._since],
+                [each.diff.removed for each in self._since],
+            )
         )
         return bool(pc.any(is_among(went, came)).as_py())
 
