@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from icetree.catalog.base import parse_name
 from icetree.errors import InvalidInput, NotFound
 from icetree.spark.complaints import hinting, plainly
 from icetree.spark.names import quoted
 from icetree.spark.read.metadata_tables import KINDS
-from icetree.spark.trees import seq
+from icetree.spark.trees import kind, seq
 from icetree.table.commit.options import CommitOptions
 from icetree.table.nearest import instead_of
 
@@ -116,6 +116,16 @@ def writable(lake: SparkLake, parts: Sequence[str]) -> TableRef | None:
     if found is None and (view := find_lasting(lake, parts)) is not None:
         raise InvalidInput(f"{view} is a view: write to the tables that it reads")
     return found
+
+
+def target_of(lake: SparkLake, relation: Any) -> tuple[TableRef | None, list[str], str | None]:
+    """Return the table that a statement changes, its name as given, and its alias."""
+    alias = None
+    if kind(relation) == "SubqueryAlias":
+        alias = relation.identifier().name()
+        relation = relation.child()
+    parts = seq(relation.multipartIdentifier())
+    return writable(lake, parts), parts, alias
 
 
 def known_table(lake: SparkLake, parts: Sequence[str]) -> str:
