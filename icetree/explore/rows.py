@@ -15,7 +15,8 @@ from icetree.explore.plain import first_plain
 from icetree.files.parallel import in_order
 from icetree.rows.read.read import read_tasks
 from icetree.rows.schema import arrow_schema
-from icetree.spec.entry.entry import MANIFESTS, Content, Entries, is_content, is_named, only
+from icetree.spec.arrays import is_among
+from icetree.spec.entry.entry import Content, Entries, is_content, is_named, only
 from icetree.table.table import Table
 from icetree.tree.plan.plan import Planner
 
@@ -77,11 +78,13 @@ def first_rows(batches: Iterator[pa.RecordBatch], most: int) -> list[pa.RecordBa
 
 def _near(root: Entries, leaf: str | None) -> Entries:
     """Return a root without the data manifests, and the files, among which the file is not."""
-    is_data = is_content(root, Content.DATA_MANIFEST)
-    if leaf is None:
-        return only(root, pc.invert(is_data))
-    others = pc.and_(
-        is_content(root, Content.DATA, *MANIFESTS),
-        pc.invert(is_content(root, Content.DELETE_MANIFEST)),
+    is_far = is_content(root, Content.DATA_MANIFEST)
+    if leaf is not None:
+        is_far = pc.or_(is_far, is_content(root, Content.DATA))
+        is_far = pc.and_(is_far, pc.invert(is_named(root, leaf)))
+    near, far = only(root, pc.invert(is_far)), only(root, is_far)
+    # Nor is what removes from a leaf that is left out.
+    of_far = pc.and_(
+        is_content(near, Content.MANIFEST_DV), is_among(near["referenced_file"], far["location"])
     )
-    return only(root, pc.or_(is_named(root, leaf), pc.invert(others)))
+    return only(near, pc.invert(of_far))

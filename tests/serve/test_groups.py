@@ -354,7 +354,7 @@ def test_of_those_that_landed_meanwhile_only_the_newest_is_exported() -> None:
         others.set()
         for each in threads:
             each.start()
-        lines = server.serving.showing._groups._lines
+        lines = server.serving.showing._landed._lines
         for _ in range(3_000):
             if sum(len(line.waiting) for line in [*lines.values()]) == 4:
                 return

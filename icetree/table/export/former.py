@@ -15,9 +15,10 @@ from icetree.spec.location import absolute
 from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.metadata.pages import history
 from icetree.spec.metadata.snapshot import Snapshot
-from icetree.table.export.export import Made, Series
+from icetree.table.export.export import Series
 from icetree.table.export.known import heads_of
 from icetree.table.export.places import export_folder, export_of, is_list, list_shown
+from icetree.table.export.snapshot import Made
 from icetree.visible import log_of
 
 log = log_of(__name__)

@@ -30,8 +30,8 @@ from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.short import short
 from icetree.surroundings import now_ms
 from icetree.table.commit.attempt import metadata_file
-from icetree.table.export.export import export_snapshot, told_of
 from icetree.table.export.shown import shown
+from icetree.table.export.snapshot import export_snapshot, told_of
 from icetree.table.state import State
 from icetree.visible import visible
 

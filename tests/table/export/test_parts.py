@@ -11,8 +11,8 @@ from pyroaring import BitMap
 
 from icetree.errors import CorruptTable
 from icetree.spec.entry.entry import with_columns
-from icetree.table.export.export import _tree
 from icetree.table.export.parts import Part, Twins, parts_of
+from icetree.table.export.snapshot import _tree
 from tests.table.changing import LEAFY, changing_table, now, some
 
 LEAF = "metadata/a.parquet"
