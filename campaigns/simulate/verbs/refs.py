@@ -103,6 +103,10 @@ def cherry_pick(turn: Turn) -> None:
     if picked is None:
         return
     commit = _pick(turn, table, branch, known[picked])
+    wap = next(
+        (each.summary or {}).get("wap.id") for each in table.history() if each.snapshot_id == picked
+    )
+    commit = replace(commit, must_refuse=commit.must_refuse or _is_published(table, wap))
     turn.commit(commit, lambda: table.cherry_pick(picked, branch=branch))
 
 
@@ -134,11 +138,14 @@ def publish(turn: Turn) -> None:
         return
     wap = turn.chance.choice(sorted(staged))
     commit = _pick(turn, table, branch, known[staged[wap]])
-    published = any(
-        (snapshot.summary or {}).get("published-wap-id") == wap for snapshot in table.history()
-    )
-    commit = replace(commit, must_refuse=commit.must_refuse or published)
+    commit = replace(commit, must_refuse=commit.must_refuse or _is_published(table, wap))
     turn.commit(commit, lambda: table.publish(wap, branch=branch))
+
+
+def _is_published(table: Table, wap: str | None) -> bool:
+    """Tell whether what was staged under an id is part of a branch already, of whichever."""
+    summaries = [each.summary or {} for each in table.history()]
+    return wap is not None and any(each.get("published-wap-id") == wap for each in summaries)
 
 
 def _pick(turn: Turn, table: Table, branch: str, picked: State) -> Commit:
