@@ -86,7 +86,10 @@ screens: $(DOCS) $(PAGE) chromium ## Take the documentation's pictures of every 
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m docs.make.screens $(ARGS)
 
 # What takes one core side by side, then tests of both parts in one run, so that what they share is made once.
-check: $(READY) $(DOCS) $(OTHERS) ## What CI runs: lint, types, the site and tests, interop included
+# Before that, what pip, npm and Maven fetch for a first run, at the same time.
+check: ## What CI runs: lint, types, the site and tests, interop included
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync $(READY) $(PAGE) $(S3A)
+	@$(MAKE) --no-print-directory $(DOCS) $(OTHERS)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint types docs
 	@$(TESTS)
 
