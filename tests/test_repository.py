@@ -17,6 +17,11 @@ DOWNLOAD = re.compile(r"\w+://|index-url|find-links|trusted-host")
 INSTALL_FILES = {"pyproject.toml", "constraints.txt", "Makefile", "run"}
 
 
+#: A file of Python has so many lines at most; longer ones say why at their top.
+MOST_LINES = 400
+LONG = {Path("vectors/check.py")}
+
+
 def text_files() -> Iterator[tuple[Path, str]]:
     """Yield every text file that is not generated, by path from the root."""
     for folder, inner, names in os.walk(ROOT):
@@ -30,6 +35,11 @@ def text_files() -> Iterator[tuple[Path, str]]:
 
 def test_no_file_names_a_folder_of_one_machine() -> None:
     assert [path for path, text in text_files() if MACHINE_PATH.search(text)] == []
+
+
+def test_no_file_of_python_is_too_long_to_be_read_at_once() -> None:
+    code = [(path, text) for path, text in text_files() if path.suffix == ".py"]
+    assert {path for path, text in code if text.count("\n") > MOST_LINES} == LONG
 
 
 def test_no_install_file_names_an_address() -> None:
