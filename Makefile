@@ -57,7 +57,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page chromium demo docs screens iceberg-java iceberg-java-path iceberg-aws iceberg-aws-path sqlite-jdbc sqlite-jdbc-path s3fs s3fs-path s3a s3a-path test interop check beside-types lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-sim bench-files-read bench-maintenance bench-spark laws cluster fallback soak writers simulate fuzz constraints clean
+.PHONY: help setup page chromium demo docs screens iceberg-java iceberg-java-path iceberg-aws iceberg-aws-path sqlite-jdbc sqlite-jdbc-path s3fs s3fs-path s3a s3a-path test interop check lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-sim bench-files-read bench-maintenance bench-spark laws cluster fallback soak writers simulate fuzz constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -86,16 +86,12 @@ screens: $(DOCS) $(PAGE) chromium ## Take the documentation's pictures of every 
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m docs.make.screens $(ARGS)
 
 # What takes one core side by side, then tests of both parts in one run, so that what they share is made once.
-# Before that, what pip, npm and Maven fetch for a first run, at the same time; and what checks types, which takes one
-# core longest, beside all that is left.
+# Before that, what pip, npm and Maven fetch for a first run, at the same time.
 check: ## What CI runs: lint, types, the site and tests, interop included
 	@$(MAKE) --no-print-directory --jobs 3 --output-sync $(READY) $(PAGE) $(S3A)
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync types beside-types
+	@$(MAKE) --no-print-directory $(DOCS) $(OTHERS)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint types docs
 	@$(TESTS)
-
-# One after the other, for pip changes one .venv.
-beside-types:
-	@MAKEFLAGS= $(MAKE) --no-print-directory lint docs $(OTHERS)
 
 lint: $(READY) ## Check style and formatting
 	@$(PY) -m ruff check
