@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.types import NestedField, StructType
 
-from icetree.errors import CorruptTable, InvalidInput, Unsupported
+from icetree.errors import CorruptTable, InvalidInput, NotFound, Unsupported
 from icetree.rows.adoptable import node_of, require_no_values, require_readable
 from icetree.rows.formats.formats import format_by_name
 from icetree.rows.formats.parquet import PARQUET
@@ -105,6 +105,9 @@ def _opened(store: Store, location: str, mapping: NameMapping) -> tuple[DataFile
     format = format_by_name(location)
     try:
         return open_file(store, location, format, mapping=None), True
+    except NotFound:
+        # It is of no snapshot yet, so none that expired took it along.
+        raise NotFound(f"{location} is not there: give the path of a file that is") from None
     except CorruptTable as error:
         if "no field ids" not in error.rule:
             raise

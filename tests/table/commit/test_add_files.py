@@ -279,6 +279,14 @@ def test_a_column_without_a_type_takes_no_values_of_a_file(lake: Lake, tmp_path:
     assert [row["v"] for row in rows_of(table)] == [None, None, "lost"]
 
 
+def test_a_file_that_is_not_there_is_told_as_such_and_not_as_expired(
+    lake: Lake, tmp_path: Path
+) -> None:
+    table = lake.create_table("db.t", ROWS.schema)
+    with pytest.raises(NotFound, match=r"nowhere.parquet is not there: give the path"):
+        table.add_files([str(tmp_path / "nowhere.parquet")])
+
+
 def test_a_file_is_in_a_table_once(lake: Lake, tmp_path: Path) -> None:
     at = put(tmp_path, "one.parquet", ROWS)
     table = lake.create_table("db.t", ROWS.schema)
