@@ -14,6 +14,7 @@ from typing_extensions import override
 from icetree.catalog.base import Outcome, TableName
 from icetree.catalog.memory import MemoryCatalog
 from icetree.serve.server import Server
+from icetree.serve.waiting.groups import CarryOut, Groups
 from icetree.store.memory import MemoryStore
 from icetree.table.foreign import commit_foreign, foreign_ahead
 from icetree.table.lake import Lake
@@ -45,6 +46,33 @@ class Slow(MemoryCatalog):
         return super().swap(table, expected=expected, to=to)
 
 
+class Turns:
+    """Counts who stands in line or is having its turn: one that is refused alone holds nobody up."""
+
+    def __init__(self, groups: Groups[Any, Any]) -> None:
+        self._lines, self._join = groups._lines, groups.join
+        self._taken = self._gone = 0
+        self._lock = threading.Lock()
+        groups.join = self._counted  # type: ignore[method-assign]
+
+    def standing(self) -> int:
+        waiting = sum(len(line.waiting) for line in [*self._lines.values()])
+        with self._lock:
+            return waiting + self._taken - self._gone
+
+    def _counted(self, key: object, what: Any, carry_out: CarryOut[Any, Any]) -> Any:
+        def counted(group: Sequence[Any]) -> Sequence[Any]:
+            with self._lock:
+                self._taken += len(group)
+            return carry_out(group)
+
+        try:
+            return self._join(key, what, counted)
+        finally:
+            with self._lock:
+                self._gone += 1
+
+
 def sent_at_once(
     server: Server,
     catalog: Slow,
@@ -53,8 +81,9 @@ def sent_at_once(
     is_over: Callable[[], bool] = lambda: False,
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> list[Told]:
-    """Send requests: the first is held up in its swap until all others wait for it, or all is over."""
+    """Send requests: the first that swaps is held up in it until all others wait for it, or all is over."""
     told: list[Any] = [None] * len(bodies)
+    turns = Turns(server.serving.groups)
 
     def send(number: int) -> None:
         # A server that is killed ends its threads.
@@ -65,11 +94,10 @@ def sent_at_once(
     threads = [threading.Thread(target=send, args=(number,)) for number in range(len(bodies))]
     for thread in threads:
         thread.start()
-    lines = server.serving.groups._lines
     waits = threading.Event()
     for _ in range(3_000):
-        waiting = sum(len(line.waiting) for line in [*lines.values()])
-        if waiting == len(bodies) - 1 or is_over():
+        answered = sum(each is not None for each in told)
+        if turns.standing() + answered == len(bodies) or is_over():
             break
         waits.wait(0.01)
     catalog.all_there.set()
