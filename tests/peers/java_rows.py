@@ -230,11 +230,14 @@ public class Rows implements java.util.function.BiFunction {
 
   private List left(List records, Expression residual) {
     List rows = new ArrayList();
+    if (records.isEmpty()) return rows;
+    Types.StructType type = ((Record) ((Object[]) records.get(0))[0]).struct();
+    // Binding a filter takes far longer than asking it of a row.
+    Evaluator bound = new Evaluator(type, residual, true);
+    InternalRecordWrapper wrapper = new InternalRecordWrapper(type);
     for (int at = 0; at < records.size(); at++) {
       Object[] pair = (Object[]) records.get(at);
-      Record one = (Record) pair[0];
-      InternalRecordWrapper wrapped = new InternalRecordWrapper(one.struct()).wrap(one);
-      if (new Evaluator(one.struct(), residual, true).eval(wrapped)) rows.add(pair[1]);
+      if (bound.eval(wrapper.wrap((Record) pair[0]))) rows.add(pair[1]);
     }
     return rows;
   }

@@ -43,17 +43,19 @@ class Asked:
     """How many filters a reader is asked, of the current snapshot, of each former one and after our changes."""
 
     now: int = 50
+    #: At most, of one that reads the very files of which another was asked.
+    again: int = 50
     former: int = 50
     after: int = 50
     #: After the table went back to v3.
     back: int = 50
-    #: And after changes, at most of one that reads the very files of which another was asked.
+    #: And of one that reads the same files as another, after our changes, at most.
     after_again: int = 50
     #: How many former snapshots a peer is asked for; None for all, which icetree always is.
     snapshots: int | None = None
 
 
-USUALLY = Asked(former=2, back=8, after_again=8, snapshots=1)
+USUALLY = Asked(again=8, former=2, back=8, after_again=8, snapshots=1)
 #: Where another table shows as much of what is changed.
 LIGHTLY = replace(USUALLY, after=5, back=1, after_again=1)
 #: Where there are few files, many filters take little.
@@ -130,7 +132,7 @@ def require_rows(
         questions = [
             Question(at=at, filter=filter)
             for at in _snapshots(name, want, asked)
-            for filter in [None, *_filters(at, want[at], filters, asked)]
+            for filter in [None, *_filters(reader, at, want[at], filters, asked)]
         ]
         answers = reader.read(table, questions)
         for question, answer in zip(questions, answers, strict=True):
@@ -157,11 +159,12 @@ def _snapshots(name: str, want: Mapping[int | None, object], asked: Asked) -> li
 
 
 def _filters(
-    at: int | None, rows: Sequence[Any], filters: Sequence[Filter], asked: Asked
+    reader: Reader, at: int | None, rows: Sequence[Any], filters: Sequence[Filter], asked: Asked
 ) -> Sequence[Filter]:
     """Return the filters that are asked of a snapshot, which has all columns that they name."""
     known = {*rows[0]} if rows else set()
-    count = asked.now if at is None else asked.former
+    now = min(asked.now, asked.again) if reader.reads_again else asked.now
+    count = now if at is None else asked.former
     return [each for each in filters if known.issuperset(names_in(each))][:count]
 
 
