@@ -25,13 +25,16 @@ def must(
     *,
     serializable: bool,
     moved: frozenset[str] = frozenset(),
+    gone: frozenset[str] = frozenset(),
 ) -> Iterator[str]:
     """Yield every reason for which a commit may not land after another one did that.
 
-    `moved` are files that compactions took later: who finds its rows again marks them elsewhere.
+    `moved` are files that compactions took later: who finds its rows again marks them elsewhere. `gone`
+    are files whose rows went with them: a compaction deletes those rows in its new files, whatever
+    else would have taken them.
     """
     adds_rows = any(part.adds_rows for part in parts)
-    for part in parts:
+    for part in (_less(each, gone) for each in parts):
         if part.intent is Intent.APPEND:
             continue
         yield from _same_rows(part, did, moved)
@@ -49,6 +52,10 @@ def must(
                 yield "no new data in replaced partitions"
             if _in_places(did.removed.values(), part.places) or _equal_in(part.places, did):
                 yield "no deletes in replaced partitions"
+
+
+def _less(part: Part, gone: frozenset[str]) -> Part:
+    return replace(part, removed=part.removed - gone) if part.intent is Intent.REWRITE else part
 
 
 def may(parts: tuple[Part, ...], did: Did, base: State, *, serializable: bool) -> Iterator[str]:

@@ -133,14 +133,20 @@ class Judge:
         since = history.between(base, head_of(before, commit.branch))
         if since is None:
             found("conflicts are seen", f"{commit.text} landed though its branch was moved")
-        rewritten = [each.did.removed for each in since if each.did.is_rewrite]
+        moved, gone = (
+            frozenset(
+                name for each in since if each.did.is_rewrite is moves for name in each.did.removed
+            )
+            for moves in (True, False)
+        )
         for state in since:
             for reason in must(
                 commit.parts,
                 state.did,
                 history.states[base],
                 serializable=commit.is_serializable,
-                moved=frozenset(name for removed in rewritten for name in removed),
+                moved=moved,
+                gone=gone,
             ):
                 found(
                     "conflicts are seen",

@@ -20,6 +20,7 @@ from pyroaring import BitMap, BitMap64
 
 from icetree.codec import limits
 from icetree.errors import CorruptTable, InvalidInput
+from icetree.spec.arrays import every
 
 Positions: TypeAlias = BitMap
 
@@ -251,4 +252,4 @@ def _ascends(data: bytes, at: int, count: int) -> bool:
     column = pa.Array.from_buffers(
         pa.uint16(), count, [None, pa.py_buffer(data[at : at + 2 * count])]
     )
-    return bool(pc.all(pc.less(column[:-1], column[1:])).as_py())
+    return every(pc.less(column[:-1], column[1:]))

@@ -18,6 +18,11 @@ def one_chunk(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
 
 
+def every(values: pa.Array | pa.ChunkedArray) -> bool:
+    """Tell whether all values are true, which those of nothing are: Arrow says null of these."""
+    return bool(pc.all(values, min_count=0).as_py())
+
+
 def no_rows(schema: pa.Schema) -> pa.Table:
     """Return a table without a row; `empty_table` knows no extension types within others."""
     return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)

@@ -16,7 +16,7 @@ from icetree.files.table_files import TableFiles
 from icetree.rows.read.deletes import Deletes, by_file, open_vector
 from icetree.rows.read.files import open_file, position_deletes
 from icetree.rows.write.deletes import as_vector, write_data_vectors
-from icetree.spec.arrays import is_among, one_chunk, without
+from icetree.spec.arrays import every, is_among, one_chunk, without
 from icetree.spec.edit.refs import ancestors
 from icetree.spec.entry import stats
 from icetree.spec.entry.entry import (
@@ -215,7 +215,7 @@ def _intent(foreign: Foreign) -> Intent:
         return Intent.REWRITE
     if foreign.is_append:
         return Intent.APPEND
-    if not pc.all(is_data_file(foreign.added), min_count=0).as_py():
+    if not every(is_data_file(foreign.added)):
         return Intent.ROW_DELTA
     return Intent.OVERWRITE_FILES if foreign.added.num_rows else Intent.DELETE_FILES
 

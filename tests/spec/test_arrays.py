@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icetree.spec.arrays import first_repeated, is_among, one_chunk, without
+from icetree.spec.arrays import every, first_repeated, is_among, one_chunk, without
 
 NAMES = st.lists(st.sampled_from(["a", "b", "c", None]), max_size=6)
 
@@ -21,6 +21,13 @@ def test_many_chunks_become_one(some: list[str | None], more: list[str | None]) 
     whole = pa.array(some + more, pa.string())
     assert one_chunk(chunked(some, more)).equals(whole)
     assert one_chunk(whole) is whole
+
+
+@given(st.lists(st.lists(st.booleans(), max_size=3), max_size=3))
+def test_all_of_none_are_true(parts: list[list[bool]]) -> None:
+    assert every(pa.chunked_array(parts, pa.bool_())) is all(
+        each for part in parts for each in part
+    )
 
 
 @given(NAMES, NAMES)

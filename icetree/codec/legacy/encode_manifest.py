@@ -17,7 +17,7 @@ from icetree.codec.avro.write import write_avro
 from icetree.codec.legacy.avro_types import manifest_record
 from icetree.codec.legacy.tuples import Summary, summary, tuple_piece, tuple_type, tuple_values
 from icetree.codec.single_value_bytes import encode_bounds
-from icetree.spec.arrays import one_chunk
+from icetree.spec.arrays import every, one_chunk
 from icetree.spec.entry import stats
 from icetree.spec.entry.entry import (
     Content,
@@ -99,7 +99,7 @@ def encode_manifest(entries: Entries, layout: Layout) -> EncodedManifest:
     Every entry has its snapshot id and sequence numbers. Data files have first row ids all of them
     or none: readers give ids to what has none in a manifest that has some.
     """
-    holds_data = bool(pc.all(is_data_file(entries)).as_py())
+    holds_data = every(is_data_file(entries))
     values = [
         tuple_values(entries, each, layout.shape) for each in layout.shape.spec(layout.spec_id)
     ]
@@ -215,7 +215,7 @@ def _described(
     Of deletes, stats of equality fields describe what is deleted, and those of the path what it is
     deleted from. Others stand for the partition, which is told by itself.
     """
-    only_data = pc.all(is_data_file(entries)).as_py()
+    only_data = every(is_data_file(entries))
     for field_id in sorted(stats.fields_in(entries)):
         if field_id == DELETE_FILE_PATH_FIELD:
             of_positions = pc.and_not(

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icetree.spec.arrays import every
 from icetree.spec.location import AZURE, GCS, LOCAL, S3, scheme_of
 from icetree.store.places import local_path
 
@@ -31,7 +32,7 @@ def addresses(locations: pa.Array) -> pa.Array:
     plain = pc.match_substring_regex(locations, r"^(file://)?/[A-Za-z0-9_.=/-]*$")
     paths = pc.replace_substring_regex(locations, r"^file://", "", max_replacements=1)
     found = pc.binary_join_element_wise("file://", paths, "")
-    if pc.all(plain).as_py():
+    if every(plain):
         return found
     odd = pa.array([address(each) for each in locations.filter(pc.invert(plain)).to_pylist()])
     return pc.replace_with_mask(found, pc.invert(plain), odd.cast(found.type))

@@ -14,6 +14,7 @@ from pyiceberg.expressions import BooleanExpression
 from icetree.catalog.base import TableName
 from icetree.errors import InvalidInput
 from icetree.filters.text import predicate_text
+from icetree.spec.arrays import every
 from icetree.spec.entry import stats
 from icetree.spec.entry.entry import (
     POSITION,
@@ -190,7 +191,7 @@ def _rows(files: Entries, there: Entries, before: Changes) -> int | None:
 
 def _only_data(added: Entries) -> bool:
     """Tell whether files were added alone: a DV may stand in the place of an older one."""
-    return bool(pc.all(is_data_file(added), min_count=0).as_py())
+    return every(is_data_file(added))
 
 
 def _there(root: Entries, reader: Reader, columns: set[str], before: Changes) -> Entries:

@@ -20,7 +20,7 @@ from icetree.codec import legacy, limits
 from icetree.codec.avro.avro import open_avro
 from icetree.errors import CorruptTable, InvalidInput, NotFound, TooLarge
 from icetree.files.table_files import TableFiles
-from icetree.spec.arrays import is_among
+from icetree.spec.arrays import every, is_among
 from icetree.spec.entry import stats
 from icetree.spec.entry.entry import (
     POSITION,
@@ -65,9 +65,7 @@ class Foreign:
     @property
     def is_append(self) -> bool:
         """Whether it only brings data files, whatever else is in the table."""
-        return not self.removed.num_rows and bool(
-            pc.all(is_data_file(self.added), min_count=0).as_py()
-        )
+        return not self.removed.num_rows and every(is_data_file(self.added))
 
 
 def snapshot_of(document: Any) -> Snapshot:
@@ -213,7 +211,7 @@ class _Reading:
         others = only(found, pc.invert(pc.starts_with(found["location"], folder)))["location"]
         if len(others):
             tree = self._files.bare_root(parent, self._shape)["location"]
-            if not pc.all(is_among(others, tree)).as_py():
+            if not every(is_among(others, tree)):
                 raise CorruptTable(stored, "it names manifests that are not of this table")
         return found
 

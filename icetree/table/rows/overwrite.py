@@ -16,6 +16,7 @@ from icetree.filters.text import predicate_text
 from icetree.rows.project import leaf_of
 from icetree.rows.read.filter import row_filter
 from icetree.rows.write.fit import ArrowData, fitted, without_untyped
+from icetree.spec.arrays import every
 from icetree.spec.entry.entry import Entries
 from icetree.spec.schema.columns import field_path
 from icetree.table.commit.adding import is_arrow_data
@@ -86,7 +87,7 @@ def matching(
                     return leaf_of(batch.column(field.name), path)
             return pa.nulls(batch.num_rows)  # a column without a type yet has no values
 
-        if not pc.all(test.mask(values, batch.num_rows)).as_py():
+        if not every(test.mask(values, batch.num_rows)):
             raise InvalidInput(
                 f"table {name}: a new row does not match {predicate_text(where)}, so it would stay "
                 f"when the same is overwritten again: filter the rows first{otherwise}"

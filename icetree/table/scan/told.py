@@ -19,6 +19,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
+from icetree.spec.arrays import every
 from icetree.spec.entry.stats import FARTHEST, column
 from icetree.table.scan.planning import planner
 from icetree.table.scan.scan import Scan
@@ -108,7 +109,7 @@ def _is_whole(part: Plan, *, marked: bool) -> bool:
     return (
         (marked or tasks["dv_location"].null_count == tasks.num_rows)
         and not any(deletes)
-        and bool(pc.all(part.match_whole(), min_count=0).as_py())
+        and every(part.match_whole())
     )
 
 
@@ -123,7 +124,7 @@ def _is_found(tasks: pa.Table, end: End, found: _Found) -> bool:
     every = pc.equal(values, tasks["record_count"])
     empty = pc.fill_null(pc.and_(every, pc.equal(nulls, values)), False)
     known = pc.and_(pc.fill_null(tight, False), pc.is_valid(bound))
-    if not pc.all(pc.or_(empty, known)).as_py():
+    if not every(pc.or_(empty, known)):
         return False
     there = bound.filter(pc.invert(empty))
     if pa.types.is_timestamp(there.type):

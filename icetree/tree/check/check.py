@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable, NotFound
-from icetree.spec.arrays import one_chunk, without
+from icetree.spec.arrays import every, one_chunk, without
 from icetree.spec.entry import stats
 from icetree.spec.entry.entry import (
     ROOT,
@@ -159,10 +159,9 @@ def _broken_in_leaf(
     row = only(root, pc.and_(is_live(root), pc.equal(root["location"], leaf.location)))
     yield from _wrong_counts(entries, row)
     yield from _wrong_aggregate(only(entries, is_live(entries)), row, shape)
-    if leaf.snapshot_id == snapshot_id and row["status"][0].as_py() == Status.EXISTING:
-        moved = has_status(entries, Status.EXISTING)
-        if not pc.all(moved).as_py():
-            yield "a leaf that a commit wrote as EXISTING holds entries that are not"
+    is_moved = leaf.snapshot_id == snapshot_id and row["status"][0].as_py() == Status.EXISTING
+    if is_moved and not every(has_status(entries, Status.EXISTING)):
+        yield "a leaf that a commit wrote as EXISTING holds entries that are not"
     newest = pc.max(entries["sequence_number"]).as_py()
     if newest is not None and newest > (leaf.sequence_number or 0):
         yield f"holds sequence number {newest}, above its own, {leaf.sequence_number}"

@@ -16,6 +16,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyroaring import BitMap
 
 from icetree.errors import CorruptTable
+from icetree.spec.arrays import every
 from icetree.spec.entry import entry
 from icetree.spec.entry.entry import (
     BASE_COLUMNS,
@@ -323,13 +324,13 @@ def _read_deletes(
         removed=removed,
         told=None if affiliated else told,
     )
-    if affiliated:
-        fits = pc.and_(is_data_dv(read.entries), pc.is_valid(read.entries["referenced_file"]))
-        if read.entries.num_rows and not pc.all(fits).as_py():
-            raise CorruptTable(
-                leaf.location, "an affiliated delete manifest may hold data DVs only"
-            )
+    if affiliated and not every(_is_dv_of_a_file(read.entries)):
+        raise CorruptTable(leaf.location, "an affiliated delete manifest may hold data DVs only")
     return read
+
+
+def _is_dv_of_a_file(entries: Entries) -> pa.BooleanArray:
+    return pc.and_(is_data_dv(entries), pc.is_valid(entries["referenced_file"]))
 
 
 def _columns_to_read(deletes: Deletes, predicate: Predicate, shape: Shape) -> set[str]:

@@ -148,6 +148,28 @@ def test_entries_that_others_removed_meanwhile_stay_removed_and_nothing_changes_
     assert table.changes(since=since).files().num_rows == 0
 
 
+def test_a_leaf_that_others_emptied_meanwhile_is_not_made_anew_without_an_entry() -> None:
+    table = changing_table(
+        properties={"write.root.max-data-entries": "1", "write.leaf.max-entries": "6"}
+    )
+    for number in range(6):
+        with table.transaction() as tx:
+            tx.append(some((number, "v")))
+            tx.append(some((number + 6, "v")))
+    other, emptied = beside(table), list[object]()
+
+    def meanwhile(*_: object) -> None:
+        if not emptied:
+            emptied.append(other.refresh().delete("id < 6"))
+
+    assert table.maintenance.rewrite_manifests(by="id", progress=meanwhile).added_manifests_count
+    for upto in (12, 13):
+        assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [*range(6, upto)]
+        assert all(each.record_count for each in leaves(table))
+        assert table.verify(deep=True).is_clean
+        table.append(some((upto, "v")))
+
+
 def test_a_branch_that_is_rolled_back_meanwhile_loses_nothing() -> None:
     """An entry that was removed when leaves were chosen is there again when they are taken over."""
     table = _leafy()

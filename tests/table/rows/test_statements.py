@@ -34,6 +34,34 @@ def test_a_file_whose_rows_all_match_is_not_read() -> None:
     assert rows(table) == [THREE]
 
 
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda table, rows: table.append(rows),
+        lambda table, rows: table.overwrite("id > 1", rows),
+        lambda table, rows: table.upsert(rows, on=["id"]),
+        lambda table, rows: table.merge(rows, on=["id"]).when_not_matched_insert_all().run(),
+    ],
+    ids=["append", "overwrite", "upsert", "merge"],
+)
+def test_rows_come_in_any_batches_and_some_of_these_are_empty(verb: Any) -> None:
+    whole = some(TWO, (4, 0, "d"))
+    none = whole.slice(0, 0).combine_chunks()
+    parts = [none, whole.slice(0, 1), none, whole.slice(1), none]
+    batches = [
+        pa.record_batch(
+            [pa.array(column.to_pylist(), column.type) for column in part], whole.schema
+        )
+        for part in parts
+    ]
+    told = []
+    for given in (whole, pa.RecordBatchReader.from_batches(whole.schema, batches)):
+        table = table_of(ONE, THREE)
+        done = verb(table, given)
+        told.append((rows(table), done.rows.inserted, done.rows.updated, done.rows.deleted))
+    assert told[0] == told[1]
+
+
 def test_a_condition_may_be_any_expression_over_columns() -> None:
     table = table_of(ONE, TWO, THREE)
     assert table.delete("id % 2 = 1 and coalesce(n, 0) = 0").rows.deleted == 1
