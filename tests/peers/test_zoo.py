@@ -65,8 +65,8 @@ ON_MANY_FILES = replace(LIGHTLY, now=10, former=0, after=4)
 ON_THOUSANDS = Asked(now=10, former=0, after=2, back=1, after_again=1, snapshots=1)
 EVERYTHING = Asked()
 IN_THE_USUAL_RUN = {
-    **dict.fromkeys(("db.v2", "db.v2_equality", "db.v3", "db.v3_evolved", "zoo.v1"), LIGHTLY),
-    **dict.fromkeys(("db.v1", "db.v2_evolved"), LIGHTLY),
+    **dict.fromkeys(("db.v2", "db.v2_equality", "db.v3", "db.v3_evolved"), LIGHTLY),
+    **dict.fromkeys(("db.v1", "db.v2_evolved", "db.v3_upgraded", "zoo.v1"), LIGHTLY),
     **dict.fromkeys(("zoo.branches", "zoo.rewritten", "zoo.types", "db.types"), ON_FEW_FILES),
     "zoo.many": ON_MANY_FILES,
 }
