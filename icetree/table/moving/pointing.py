@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from icetree.catalog.base import Catalog, Stale, Swapped, Unknown
+from icetree.catalog.base import Catalog, Outcome, Stale, Swapped, TableName, Unknown
 from icetree.errors import (
     AlreadyExists,
     CommitConflict,
@@ -83,14 +83,7 @@ def _pointed(catalog: Catalog, wanted: State, stores: Stores) -> State:
         return made.state
     if made.content is not None:
         stores(to).write_new(to, made.content)
-    try:
-        outcome = catalog.swap(table, expected=before, to=to)
-    except CommitUnknown:
-        raise
-    except IcetreeError:
-        _forget(made, stores)
-        raise
-    match outcome:
+    match _swapped(catalog, table, before, made, stores):
         case Swapped():
             return made.state
         case Stale(metadata_location=newest):
@@ -107,6 +100,24 @@ def _pointed(catalog: Catalog, wanted: State, stores: Stores) -> State:
                 f"table {table} may or may not stand for {wanted.metadata_location!r} now "
                 f"({reason}); look at it before trying again"
             )
+
+
+def _swapped(
+    catalog: Catalog, table: TableName, before: str, made: _Next, stores: Stores
+) -> Outcome:
+    """Swap; where that raises and nothing happened, nothing stays of what was written for it."""
+    to = made.state.metadata_location
+    try:
+        outcome = catalog.swap(table, expected=before, to=to)
+    except CommitUnknown:
+        raise
+    except IcetreeError:
+        _forget(made, stores)
+        raise
+    if isinstance(outcome, Stale) and outcome.metadata_location == to:
+        # It was asked twice on the way, the answer to the first being lost.
+        return Swapped()
+    return outcome
 
 
 def _forget(made: _Next, stores: Stores) -> None:

@@ -9,6 +9,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.types import StringType
 
+from icetree.catalog.base import Outcome, TableName
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import CommitConflict
 from icetree.store.memory import MemoryStore
@@ -80,3 +81,26 @@ def test_who_comes_second_leaves_no_metadata_behind(gone: bool) -> None:
         assert lake.table("db.t").scan().count() == 3
     assert len(unnamed) == 1
     assert files() == there - unnamed
+
+
+class _AskedAgain(MemoryCatalog):
+    """One whose driver asks again where an answer was lost: then it is told of what it did itself."""
+
+    def swap(self, table: TableName, *, expected: str, to: str) -> Outcome:
+        super().swap(table, expected=expected, to=to)
+        return super().swap(table, expected=expected, to=to)
+
+
+def test_a_name_that_stands_for_what_was_asked_already_keeps_its_metadata() -> None:
+    lake = Lake(catalog=MemoryCatalog("test"), store=MemoryStore(), warehouse="memory://lake")
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", [("id", "long")])
+    table.append(pa.table({"id": [1]}))
+    former = table.state.metadata_location
+    table.append(pa.table({"id": [2]}))
+    catalog = _AskedAgain("test")
+    catalog.create_namespace(("db",), {})
+    catalog.create(table.name, table.state.metadata_location)
+    asking = Lake(catalog=catalog, store=lake.store, warehouse="memory://lake")
+    assert asking.register_table("db.t", former, overwrite=True).scan().count() == 1
+    assert asking.table("db.t").scan().count() == 1
