@@ -166,6 +166,8 @@ def as_type(values: pa.Array | pa.ChunkedArray, type: pa.DataType, *, column: st
     """Return key values in the type in which they meet; null, which nothing matches, beyond its ends."""
     if isinstance(values.type, pa.BaseExtensionType):
         values = pc.cast(values, values.type.storage_type)
+    if _is.is_dictionary(values.type):
+        values = pc.cast(values, values.type.value_type)
     if values.type == type:
         return values
     if _is.is_timestamp(type) and values.type.unit != type.unit:

@@ -250,3 +250,12 @@ def test_rows_match_by_columns_and_a_condition_is_told_what_to_do(on: str) -> No
         with pytest.raises(InvalidInput, match="is a condition"):
             table.upsert(some(ONE), on=given)
     assert rows(table) == [ONE]
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_times_of_a_dictionary_match_as_those_of_none(unit: str) -> None:
+    table = table_of(columns=pa.schema([("k", pa.timestamp("us")), ("v", pa.string())]))
+    table.append(pa.table({"k": pa.array([1_000_000], pa.timestamp("us")), "v": ["old"]}))
+    new = pa.array([1_000_000, 2_000_000], pa.timestamp("us")).cast(pa.timestamp(unit))
+    done = table.upsert(pa.table({"k": new.dictionary_encode(), "v": ["new"] * 2}), on=["k"])
+    assert (done.rows.inserted, done.rows.updated) == (1, 1)
