@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from msgspec.structs import replace as changed
 
@@ -12,7 +13,7 @@ from icetree.codec.avro.avro import open_avro
 from icetree.codec.encryption.stream import seal
 from icetree.codec.legacy.encode_list import Listed, encode_manifest_list
 from icetree.codec.legacy.encode_manifest import Layout
-from icetree.errors import AlreadyExists, CorruptTable
+from icetree.errors import AlreadyExists, CorruptTable, NotFound
 from icetree.files.table_files import TableFiles
 from icetree.spec.entry.entry import Entries
 from icetree.spec.location import absolute
@@ -37,6 +38,9 @@ from icetree.table.export.stand_ins import StandIns
 from icetree.table.export.twins import Tree
 from icetree.tree.leaf import NewFile
 from icetree.tree.recount import with_counts
+
+#: How often a manifest is put right that another puts right, too.
+_TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,14 +153,17 @@ def _stored(listed: Listed, file: NewFile, files: TableFiles, present: Present |
     Where it is looked at what is present, one that cannot be read gives way.
     """
     at = listed.location
-    try:
-        files.store.write_new(at, file.content)
-    except AlreadyExists:
-        size_bytes = files.store.size(at)
-        if present is None or size_bytes == listed.size_bytes or _is_sound(at, files):
-            return replace(listed, size_bytes=size_bytes)
-        files.store.delete([at])
-        files.store.write_new(at, file.content)
+    for _ in range(_TRIES - 1):
+        with suppress(AlreadyExists):
+            files.store.write_new(at, file.content)
+            return listed
+        # Another that puts it right, too, may have taken it away just now.
+        with suppress(NotFound):
+            size_bytes = files.store.size(at)
+            if present is None or size_bytes == listed.size_bytes or _is_sound(at, files):
+                return replace(listed, size_bytes=size_bytes)
+            files.store.delete([at])
+    files.store.write_new(at, file.content)
     return listed
 
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import TypeVar
+
 import pytest
 
 from icetree.codec.legacy.encode_list import read_listed
+from icetree.errors import AlreadyExists
 from icetree.spec.location import absolute
 from icetree.spec.metadata.snapshot import Snapshot
+from icetree.store.base import Store
+from icetree.table.export.export import export
 from icetree.table.export.places import export_folder, manifest_list_at
 from icetree.table.table import Table
 from icetree.table.verify.findings import Kind, Severity
+from tests.store.wrapped import Request, WrappedStore
 from tests.table.changing import now, some
 from tests.table.export.test_former import grown
 from tests.table.export.test_lifetime import exports, require_whole
+
+T = TypeVar("T")
 
 
 def parts(table: Table) -> list[str]:
@@ -103,3 +114,37 @@ def test_what_is_whole_is_neither_written_nor_deleted_again() -> None:
     before = {each.location: each for each in table.files.store.list(table.location)}
     table.export(history=True)
     assert {each.location: each for each in table.files.store.list(table.location)} == before
+
+
+class _Mended(WrappedStore):
+    """A store in which another puts a file right at a moment when one looks at it."""
+
+    def __init__(self, store: Store, at: str, content: bytes, moment: str) -> None:
+        super().__init__(store)
+        self._at, self._content, self._moment = at, content, moment
+
+    def _pass(self, request: Request, effect: Callable[[], T]) -> T:
+        if (request.location, request.operation) != (self._at, self._moment):
+            return effect()
+        self._moment = ""
+        self.store.delete([self._at])
+        try:
+            return effect()
+        finally:
+            with suppress(AlreadyExists):
+                self.store.write_new(self._at, self._content)
+
+
+@pytest.mark.parametrize("moment", ["size", "read", "write_new"])
+def test_two_who_put_the_same_part_right_do_not_stop_each_other(moment: str) -> None:
+    table = grown(3)
+    table.export()
+    store = table.files.store
+    broken = parts(table)[0]
+    content = store.read(broken)
+    store.delete([broken, list_of(table, newest(table))])
+    store.write_new(broken, b"short")
+    files = replace(table.files, store=_Mended(store, broken, content, moment))
+    export(table.state, files, newest(table), look=True)
+    require_whole(table, now(table))
+    assert table.verify().is_clean
