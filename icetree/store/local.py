@@ -210,19 +210,44 @@ class LocalFile:
     def __init__(self, location: str, file: _Temporary) -> None:
         self._location = location
         self._file = file
-        self._size = 0
-        self._abandoned = False
-        self._sink = pa.PythonFile(self, mode="w")
-        self.closed = False
+        # What Arrow holds of Python's no garbage collector sees: it must not lead back here.
+        self._bytes = _Bytes(location, file)
+        self._sink = pa.PythonFile(self._bytes, mode="w")
 
     @property
     def sink(self) -> pa.NativeFile:
         """What its bytes are written to."""
         return self._sink
 
+    def written(self) -> pa.Buffer:
+        if not self._bytes.tell():
+            return pa.py_buffer(b"")
+        with _asked(self._location), pa.memory_map(self._file.name) as file:
+            return file.read_buffer()
+
+    def end(self) -> None:
+        with _asked(self._location):
+            self._file.end()
+
+    def abandon(self) -> None:
+        self._bytes.are_wanted = False
+        with suppress(OSError):
+            self._file.forget()
+
+
+class _Bytes:
+    """The bytes of a file that is being written, as Arrow writes them."""
+
+    def __init__(self, location: str, file: _Temporary) -> None:
+        self._location = location
+        self._file = file
+        self._size = 0
+        self.are_wanted = True
+        self.closed = False
+
     def write(self, content: bytes) -> int:
         """Take bytes, as a file does; those of who ends a file that was abandoned go nowhere."""
-        if not self._abandoned:
+        if self.are_wanted:
             with _asked(self._location):
                 self._file.write(content)
         self._size += len(content)
@@ -234,21 +259,6 @@ class LocalFile:
 
     def flush(self) -> None:
         """Do nothing: what has no name yet need not last."""
-
-    def written(self) -> pa.Buffer:
-        if not self._size:
-            return pa.py_buffer(b"")
-        with _asked(self._location), pa.memory_map(self._file.name) as file:
-            return file.read_buffer()
-
-    def end(self) -> None:
-        with _asked(self._location):
-            self._file.end()
-
-    def abandon(self) -> None:
-        self._abandoned = True
-        with suppress(OSError):
-            self._file.forget()
 
 
 def _write_new(folder: str, path: str, content: bytes) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
@@ -222,3 +224,32 @@ def _contents(folder: Path) -> list[bytes]:
     return [
         each.read_bytes() for each in folder.rglob("*") if each.is_file() and "data" in str(each)
     ]
+
+
+def test_a_stream_lets_go_of_files_that_are_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = _table(LocalStore(), str(tmp_path))
+    growing: WeakSet[Any] = WeakSet()
+    begun: WeakSet[Any] = WeakSet()
+
+    class Watched(write.Growing):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            growing.add(self)
+            begun.add(self._file)
+
+    monkeypatch.setattr(write, "Growing", Watched)
+    seen = []
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for batch in _batches(200):
+            seen.append(len(growing))
+            yield batch
+
+    entries = _written(table, rows(), target_file_size=64 * KIB)
+    assert entries.num_rows > 20
+    assert max(seen) < 10
+    gc.collect()
+    assert not growing
+    assert not begun

@@ -231,7 +231,13 @@ class Writer:
     def _end(self, pending: _Pending, growing: Growing, rows: pa.Table) -> None:
         if pending.portion is not None:
             pending.portion.result()
-        self._files[pending.number] = self._submit(growing.end, rows, pending.values)
+        self._files[pending.number] = self._submit(self._ended, growing, rows, pending.values)
+
+    def _ended(self, growing: Growing, rows: pa.Table, values: tuple[pa.Scalar, ...]) -> Written:
+        made = growing.end(rows, values)
+        # What is whole has nothing to be abandoned, and its writer holds memory.
+        self._growing.remove(growing)
+        return made
 
     def _begin(self, rows: pa.Table, values: tuple[pa.Scalar, ...]) -> None:
         number, location = self._place(values)
