@@ -25,6 +25,7 @@ from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.metadata.pages import history
 from icetree.spec.short import short
 from icetree.store.base import Store
+from icetree.table.maintain.newest import has_gone_on
 from icetree.table.maintain.orphans.links import comparable
 from icetree.table.maintain.orphans.neighbours import neighbours, require_apart
 from icetree.table.maintain.reach import (
@@ -108,8 +109,7 @@ def copy(
         try:
             _copy(table, _missing(_every_file(table, tell), location, store), location, store, tell)
         except NotFound:
-            # Expired while it was copied, if the table has gone on since.
-            if table.refresh().state is state:
+            if not has_gone_on(table, state):
                 raise
         else:
             # What is named in full would stay the file of the table that was copied.

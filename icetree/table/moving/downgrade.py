@@ -32,6 +32,7 @@ from icetree.surroundings import now_ms
 from icetree.table.commit.attempt import metadata_file
 from icetree.table.export.shown import shown
 from icetree.table.export.snapshot import export_snapshot, told_of
+from icetree.table.maintain.newest import has_gone_on
 from icetree.table.state import State
 from icetree.visible import visible
 
@@ -87,8 +88,7 @@ def downgrade(table: Table, *, dry_run: bool) -> Downgraded:
             if _downgraded(table, state):
                 return told
         except (CorruptTable, NotFound):
-            # Another may have expired what was being looked at.
-            if table.refresh().state is state:
+            if not has_gone_on(table, state):
                 raise
     raise CommitExhausted(
         f"table {table.name}: others commit to it all the time; stop them, then go back"

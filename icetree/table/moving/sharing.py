@@ -39,6 +39,7 @@ from icetree.store.base import Store
 from icetree.surroundings import new_uuid
 from icetree.table.commit.attempt import next_metadata_location
 from icetree.table.maintain.copying import Copied, require_place
+from icetree.table.maintain.newest import has_gone_on
 from icetree.table.moving.trial import shared_properties
 from icetree.table.progress import Progress
 from icetree.table.state import State
@@ -87,7 +88,7 @@ def copy_metadata(
             # Nothing names these files, whatever became of writing them.
             with suppress(IcetreeError):
                 store.delete(copying.written)
-            if not isinstance(error, NotFound) or table.refresh().state is state:
+            if not isinstance(error, NotFound) or not has_gone_on(table, state):
                 raise
     raise CommitExhausted(
         f"table {table.name}: snapshots expire faster than they are copied; copy it again"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Generator
 from threading import Lock
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 from icetree.errors import IcetreeError, InvalidInput, NotFound
 from icetree.table.commit import carry
 from icetree.table.maintain.compact import groups as compacting
-from icetree.table.maintain.compact.compact import Rewritten
+from icetree.table.maintain.compact.compact import Rewritten, rewrite_data_files
+from icetree.table.maintain.compact.groups import Rewriting, side_by_side
 from icetree.table.table import Table
+from icetree.tree.plan.tasks import Plan
 from tests.effort import EFFORT
 from tests.rows.lake import rows
 from tests.table.changing import ARROW, changing_table, data_files, delete_equal, delete_rows, some
@@ -321,3 +324,23 @@ def test_progress_is_told_group_by_group_in_however_many_commits(commits: int) -
     )
     assert len(done.snapshot_ids) == commits
     assert heard == [("file groups rewritten", number, 6) for number in range(1, 7)]
+
+
+def test_what_is_done_before_files_of_the_rest_expire_is_told() -> None:
+    table = changing_table(partition_by="v")
+    for number in range(12):
+        table.append(some((number, "abc"[number % 3])))
+    few, tries = {"min-input-files": 2}, list[int]()
+
+    def run(rewriting: Rewriting, plans: list[Plan]) -> Generator[Any, None, None]:
+        tries.append(len(plans))
+        if len(tries) == 1:
+            another(table).maintenance.rewrite_data_files(where="v = 'c'", options=few)
+        if len(tries) == 3:
+            another(table).append(some((99, "d")))
+            yield NotFound("gone")
+        yield from side_by_side(rewriting, plans)
+
+    done = rewrite_data_files(table, branch="main", options=few, run=run)
+    assert tries == [3, 1, 1, 1]
+    assert (done.rewritten_data_files_count, len(done.snapshot_ids)) == (8, 2)

@@ -40,6 +40,7 @@ from icetree.table.maintain.compact.options import (
     arrangement_of,
     options_of,
 )
+from icetree.table.maintain.newest import has_gone_on
 from icetree.table.progress import Progress
 from icetree.table.scan.planning import planner
 from icetree.tree.changes import Changes, Intent
@@ -131,16 +132,17 @@ def rewrite_data_files(
             run=run,
             worth=worth,
         )
+        outcome = _Outcome()
         try:
             plan = job.planned(predicate, left)
             groups = job.groups(plan)
             if dry_run:
                 return done + sum((job.would(plan, each) for each in groups), Rewritten())
-            outcome = job.carry_out(plan, groups)
+            job.carry_out(plan, groups, outcome)
         except (CorruptTable, NotFound):
-            # What is gone may have expired meanwhile.
-            if attempt == _TRIES - 1 or table.refresh().state is state:
+            if attempt == _TRIES - 1 or not has_gone_on(table, state):
                 raise
+            done += outcome.done
             continue
         done, left = done + outcome.done, outcome.left
         if left is None:
@@ -228,11 +230,11 @@ class _Job:
             removed_delete_files_count=tasks.num_rows - tasks["dv_location"].null_count,
         )
 
-    def carry_out(self, plan: Plan, groups: list[_Numbers]) -> _Outcome:
-        """Rewrite groups and commit them: all at once, or some at a time."""
+    def carry_out(self, plan: Plan, groups: list[_Numbers], outcome: _Outcome) -> None:
+        """Rewrite groups and commit them: all at once, or some at a time; keep what comes of them."""
         most = self.options.max_commits if self.options.partial else 1
         each = 1 if self.alone else max(1, -(-len(groups) // most))
-        outcome, number = _Outcome(), count(1)
+        number = count(1)
 
         def tell() -> None:
             self.tell("file groups rewritten", next(number), len(groups))
@@ -241,7 +243,6 @@ class _Job:
             with copy.copy(self.base).transaction(branch=self.branch) as transaction:
                 some = groups[start : start + each]
                 self._commit(transaction, plan, some, outcome, tell)
-        return outcome
 
     def _commit(
         self,

@@ -31,6 +31,7 @@ from icetree.store.local import TEMPORARY
 from icetree.surroundings import now_ms
 from icetree.table.maintain.deleting import BATCH, delete, require_own_files, shares_files
 from icetree.table.maintain.exports import less_exports
+from icetree.table.maintain.newest import has_gone_on
 from icetree.table.maintain.orphans.links import comparable
 from icetree.table.maintain.orphans.names import (
     Place,
@@ -284,8 +285,7 @@ class _Known:
             try:
                 return self._less_needed(there)
             except (CorruptTable, NotFound):
-                # Another may have expired what was being looked at.
-                if table.refresh().state is state:
+                if not has_gone_on(table, state):
                     raise
         return self._less_needed(there)
 
