@@ -265,16 +265,18 @@ def _require_no_nulls(work: Work, head: State) -> None:
     Whoever wrote them may have seen the column before it was required, and commit on what there is now.
     """
     now = head.metadata
-    for column in _always_there(now.schema().fields):
-        nulls = stats.column(column.field_id, "nulls")
-        for change in work.changes:
-            # One that rewrites has what there was.
-            if change.intent is Intent.REWRITE or nulls not in change.added.column_names:
-                continue
-            data = only(change.added, is_data_file(change.added))
-            for location in data["location"].filter(pc.greater(data[nulls], 0))[:1].to_pylist():
+    columns = _always_there(now.schema().fields)
+    required = {stats.column(each.field_id, "nulls"): each.field_id for each in columns}
+    for change in work.changes:
+        names = [each for each in change.added.column_names if each in required]
+        # One that rewrites has what there was.
+        if change.intent is Intent.REWRITE or not names:
+            continue
+        data = only(change.added.select(["location", *names]), is_data_file(change.added))
+        for name in names:
+            for location in data["location"].filter(pc.greater(data[name], 0))[:1].to_pylist():
                 raise InvalidInput(
-                    f"table {head.name}: column {now.shape().names[column.field_id]!r} is required, and "
+                    f"table {head.name}: column {now.shape().names[required[name]]!r} is required, and "
                     f"{location} tells of a null there: write its rows again, with a value in each"
                 )
 

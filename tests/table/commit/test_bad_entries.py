@@ -9,9 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import InvalidInput
-from icetree.spec.entry.entry import Content, Entry, Status, to_table
+from icetree.spec.entry.entry import Content, Entry, Status, only, to_table
 from icetree.spec.entry.stats import FieldStats
+from icetree.store.memory import MemoryStore
+from icetree.table.commit import validate
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.table.lake import data_file, new_table, place, vector
 
@@ -156,3 +160,24 @@ def test_two_entries_of_one_file_are_refused_at_every_door(table: Table) -> None
     with pytest.raises(InvalidInput, match=r"data/a\.parquet"):
         table.row_delta([vector("v", "a"), vector("w", "a")])
     assert table.refresh().state == before
+
+
+def test_a_commit_looks_at_its_files_once_however_many_columns_are_required(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lake = Lake(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://w")
+    lake.create_namespace("db")
+    looks = []
+    for count in (2, 20):
+        columns = pa.schema([pa.field(f"c{at}", pa.int64(), nullable=False) for at in range(count)])
+        table = lake.create_table(f"db.t{count}", columns)
+        looked: list[pa.Table] = []
+
+        def watched(entries: pa.Table, which: object, looked: list[pa.Table] = looked) -> pa.Table:
+            looked.append(entries)
+            return only(entries, which)
+
+        monkeypatch.setattr(validate, "only", watched)
+        table.append(pa.table({name: [1] for name in columns.names}, columns))
+        looks.append(len(looked))
+    assert looks[0] == looks[1] > 0
