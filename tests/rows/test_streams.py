@@ -253,3 +253,45 @@ def test_a_stream_lets_go_of_files_that_are_whole(
     gc.collect()
     assert not growing
     assert not begun
+
+
+def test_rows_of_a_partition_cost_no_look_at_all_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = _table(LocalStore(), str(tmp_path))
+    with table.edit_spec() as edit:
+        edit.add("truncate(100, id)")
+    real, looks = write._Pending.held_bytes, []
+
+    def watched(pending: Any) -> Any:
+        looks.append(pending)
+        return real.__get__(pending)
+
+    monkeypatch.setattr(write._Pending, "held_bytes", property(watched))
+    entries = _written(table, _batches(20))
+    assert entries.num_rows == 100
+    assert len(looks) <= entries.num_rows
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_partitions_hold_no_more_than_there_is_room_for(
+    at_once: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What grows is on the disk: in memory, how much that is would depend on how threads get on.
+    table = _table(LocalStore(), str(tmp_path))
+    with table.edit_spec() as edit:
+        edit.add("bucket(8, id)")
+    room, held = 64 * KIB, []
+
+    class Watched(write.Writer):
+        def add(self, part: Any) -> None:
+            super().add(part)
+            held.append(sum(each.held_bytes for each in self._pending.values()))
+            assert self._waiting_bytes == sum(each.size_bytes for each in self._pending.values())
+
+    monkeypatch.setattr(write, "_HELD_BYTES", room)
+    monkeypatch.setattr(write, "Writer", Watched)
+    rows = pa.Table.from_batches(_batches(40)) if at_once else _batches(40)
+    entries = _written(table, rows)
+    assert pc.sum(entries["record_count"]).as_py() == 20_000
+    assert room / 2 < max(held) <= room

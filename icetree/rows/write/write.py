@@ -145,6 +145,8 @@ class Writer:
         #: How many rows are best added at once; those that are parted by their values cost by the part.
         self.portion_bytes = _GROWN_BYTES if self._streams and not layout.spec else _PORTION_BYTES
         self._pending: dict[tuple[Hashable, ...], _Pending] = {}
+        #: The size of all rows in them.
+        self._waiting_bytes = 0
         self._workers = min(4, os.cpu_count() or 1)
         self._pool = new_pool(self._workers, "icetree-write")
         #: By the number of the file; those that grow are not there yet.
@@ -177,13 +179,17 @@ class Writer:
         """Take rows of one partition."""
         pending = self._pending.setdefault(key_of(part.values), _Pending(part.values))
         pending.parts.append(part.rows)
-        pending.size_bytes += part.rows.nbytes
+        size_bytes = part.rows.nbytes
+        pending.size_bytes += size_bytes
+        self._waiting_bytes += size_bytes
         if pending.grown_bytes + pending.size_bytes >= self._target_bytes:
             self._flush(pending)
         elif pending.size_bytes >= _GROWN_BYTES and self._may_grow(pending):
             self._grow(pending)
-        while sum(each.held_bytes for each in self._pending.values()) > _HELD_BYTES:
-            self._flush(max(self._pending.values(), key=lambda each: each.held_bytes))
+        # Partitions may be many: they are looked at only where so much may be held at all.
+        held = self._waiting_bytes + sum(each.held_bytes for each in self._growing.copy())
+        if held > _HELD_BYTES:
+            self._make_room()
 
     def entries(self) -> Entries:
         """Return the entries of the files written, in the order they were begun."""
@@ -194,6 +200,11 @@ class Writer:
         if pending.growing is not None or not self._streams:
             return self._streams
         return sum(each.growing is not None for each in self._pending.values()) < _GROWING
+
+    def _make_room(self) -> None:
+        """End files, the largest first, until little enough is held."""
+        while sum(each.held_bytes for each in self._pending.values()) > _HELD_BYTES:
+            self._flush(max(self._pending.values(), key=lambda each: each.held_bytes))
 
     def _grow(self, pending: _Pending) -> None:
         """Write what waits, but for what is less than a row group."""
@@ -213,10 +224,13 @@ class Writer:
         pending.portion = self._submit(pending.growing.add, part, group)
         pending.grown_bytes += part.nbytes
         pending.parts = [rows.slice(part.num_rows)]
+        self._waiting_bytes -= pending.size_bytes
         pending.size_bytes = pending.parts[0].nbytes
+        self._waiting_bytes += pending.size_bytes
 
     def _flush(self, pending: _Pending) -> None:
         del self._pending[key_of(pending.values)]
+        self._waiting_bytes -= pending.size_bytes
         rows = pa.concat_tables(pending.parts)
         if pending.growing is not None:
             self._end(pending, pending.growing, rows)
