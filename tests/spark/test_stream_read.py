@@ -14,8 +14,10 @@ from pyiceberg.types import LongType, NestedField, StringType
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from icetree.errors import InvalidInput
+import icetree
+from icetree.errors import IcetreeError, InvalidInput
 from icetree.spark import SparkLake, local
+from icetree.spark.source.source import IcetreeSource
 from icetree.spark.stream.read import read_stream
 from icetree.spark.stream.write import stop, write_stream
 from icetree.table.table import Table
@@ -171,6 +173,32 @@ def test_one_query_writes_while_another_reads(
     written = table.refresh().scan(columns=["id"]).to_arrow()["id"].to_pylist()
     assert len(seen) >= 60
     assert sorted(seen) == sorted(written) == list(range(len(written)))
+
+
+@pytest.mark.parametrize("changes", ["false", "true"])
+def test_a_stream_goes_on_where_the_snapshot_that_it_reached_has_expired(
+    tmp_path: Path, changes: str
+) -> None:
+    uri, warehouse = f"sqlite:///{tmp_path}/catalog.db", str(tmp_path / "tables")
+    with icetree.connect(uri, warehouse=warehouse) as lake:
+        lake.create_namespace("db")
+        table = lake.create_table("db.t", _SCHEMA)
+        told = {"catalog": uri, "warehouse": warehouse, "path": "db.t", "changes": changes}
+        source = IcetreeSource(told)
+        reader = source.streamReader(source.schema())
+        table.append(_some((1, "a")))
+        reached = reader.latestOffset()
+        table.append(_some((2, "b")))
+        table.maintenance.expire_snapshots(older_than="2100-01-01", retain_last=1)
+        [came] = reader.partitions(reached, reader.latestOffset())
+        [batch] = reader.read(came)
+        assert batch["id"].to_pylist() == [2]
+        reached = reader.latestOffset()
+        delete_rows(table, [2])
+        table.maintenance.expire_snapshots(older_than="2100-01-01", retain_last=1)
+        with pytest.raises(IcetreeError, match=r"history has a gap|of kind delete"):
+            reader.partitions(reached, reader.latestOffset())
+        reader.stop()
 
 
 @pytest.mark.parametrize("changes", usually([True, False], True))

@@ -207,10 +207,8 @@ class SnapshotReader(DataSourceStreamReader):
     def _changed(self, table: Table, snapshots: Sequence[Snapshot]) -> Iterator[InputPartition]:
         if not snapshots:
             return
-        before = snapshots[0].parent_snapshot_id
-        first = [] if before is None else [table.snapshot(before)]
-        known = [each for each in (*first, *snapshots) if each is not None]
-        held, reading = fixed(table, known), self._reading(table)
+        held = fixed(table, [*_before(table, snapshots[0]), *snapshots])
+        reading = self._reading(table)
         found = ChangeRange(
             table, since=snapshots[0].parent_snapshot_id, upto=snapshots[-1].snapshot_id
         )
@@ -275,6 +273,16 @@ def _offset(snapshot: Snapshot) -> Offset:
 def _between(table: Table, start: Offset, end: Offset) -> tuple[Snapshot, ...]:
     since = start[SNAPSHOT_ID] or None
     return snapshots_between(table, since=since, upto=end[SNAPSHOT_ID])
+
+
+def _before(table: Table, snapshot: Snapshot) -> list[Snapshot]:
+    """Return the snapshot that one was made on, if there is one; what came is told without it."""
+    if snapshot.parent_snapshot_id is None:
+        return []
+    try:
+        return [snapshot_at(table.metadata, table.files, snapshot.parent_snapshot_id)]
+    except NotFound:
+        return []
 
 
 def _only_inserts(found: RowTasks) -> bool:
