@@ -9,12 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from icetree.errors import InvalidInput
 from icetree.spark.names import quoted
-from icetree.spark.tokens import Edit, Token, edited, qualifiers, query_around, tokens
-from icetree.spark.trees import Named
+from icetree.spark.tokens import (
+    Edit,
+    Token,
+    edited,
+    has_long_names,
+    qualifiers,
+    query_around,
+    tokens,
+)
+from icetree.spark.trees import Named, named_tables
 
 #: The parts of a name.
 Name: TypeAlias = tuple[str, ...]
@@ -61,8 +69,18 @@ def callings(text: str, mentions: Sequence[Mention]) -> Mapping[Name, Calling]:
     }
 
 
-def told_apart(text: str, mentions: Sequence[Mention]) -> str:
-    """Return a text in which a table that goes by all of its name has that as an alias of its own."""
+def told_apart(text: str, plan: Any, namespace: str | None) -> str:
+    """Return a statement in which a table that goes by all of its name has that as an alias of its own.
+
+    `namespace` is the one in use.
+    """
+    if not has_long_names(text):
+        return text
+    space = () if namespace is None else tuple(namespace.split("."))
+    mentions = []
+    for named in named_tables(plan, text):
+        full = named.parts if len(named.parts) > 1 else (*space, *named.parts)
+        mentions.append(Mention(named=named, called=(full, named.parts)))
     edits: list[Edit] = []
     known = callings(text, mentions)
     for each in mentions:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from icetree.errors import InvalidInput
-from icetree.spark.sql.apart import Mention, told_apart
+from icetree.spark.sql.apart import told_apart
 from icetree.spark.sql.assign import Assignments, assignment
 from icetree.spark.sql.called import has_subquery, shortened, unqualified
 from icetree.spark.sql.columns import own_path
@@ -15,12 +15,8 @@ from icetree.spark.sql.insert import insert, replace_where
 from icetree.spark.sql.merge import merge
 from icetree.spark.sql.names import target_of
 from icetree.spark.sql.select import with_tables
-from icetree.spark.tokens import (
-    Cursor,
-    has_long_names,
-    knowing,
-)
-from icetree.spark.trees import kind, named_tables, option, parse, seq
+from icetree.spark.tokens import Cursor, knowing
+from icetree.spark.trees import kind, option, parse, seq
 from icetree.table.commit.counts import RowCounts
 from icetree.table.table import Table
 
@@ -42,21 +38,11 @@ def run_dml(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
     run = STATEMENTS.get(kind(statement))
     if run is None:
         return None
-    if kind(statement) in _ALIASED and (apart := _told_apart(lake, plan, text)) != text:
-        return run_dml(lake, parse(lake.spark, apart), apart)
+    if kind(statement) in _ALIASED:
+        apart = told_apart(text, plan, lake.namespace)
+        if apart != text:
+            return run_dml(lake, parse(lake.spark, apart), apart)
     return run(lake, statement, text)
-
-
-def _told_apart(lake: SparkLake, plan: Any, text: str) -> str:
-    """Return a text in which tables that are called alike have aliases that are not."""
-    if not has_long_names(text):
-        return text
-    space = () if lake.namespace is None else tuple(lake.namespace.split("."))
-    mentions = []
-    for named in named_tables(plan, text):
-        full = named.parts if len(named.parts) > 1 else (*space, *named.parts)
-        mentions.append(Mention(named=named, called=(full, named.parts)))
-    return told_apart(text, mentions)
 
 
 def _delete(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
