@@ -51,6 +51,8 @@ log = log_of(__name__)
 _PARQUET: Final = frozenset({"parquet"})
 #: Position deletes of v2 that are looked up here, where Spark is told of files; more are on executors.
 _MOST_BYTES: Final = 64 * 1024 * 1024
+#: True of every row; Spark moves no condition past what does not follow from the row.
+_NO_WAY_PAST: Final = "spark_partition_id() >= 0"
 
 
 def dataframe(
@@ -198,14 +200,18 @@ def _is_native(tasks: pa.Table, deletes: pa.Table, reading: Reading) -> pa.Chunk
 
 def _read(stored: Stored, reading: Reading, *, marked: bool) -> DataFrame:
     found = stored.rows(reading, Beside(located=reading.located, marked=marked))
-    return _finished(_left(found, reading, marked=marked), reading)
+    return _finished(_left(found, reading, marked=marked, joined=stored.joins), reading)
 
 
-def _left(rows: DataFrame, reading: Reading, *, marked: bool) -> DataFrame:
+def _left(rows: DataFrame, reading: Reading, *, marked: bool, joined: bool) -> DataFrame:
     """Return the rows that are not marked as gone, or all if those are asked for."""
     if not marked:
         return rows.withColumn(GONE, f.lit(False)) if reading.keeps_gone else rows
-    return rows if reading.keeps_gone else rows.where(f"NOT {GONE}")
+    if reading.keeps_gone:
+        return rows
+    # Below a join a condition of somebody else's would meet rows that are gone, and may fail for one.
+    stays = f"NOT {GONE} AND {_NO_WAY_PAST}" if joined else f"NOT {GONE}"
+    return rows.where(stays)
 
 
 def _with_equality_deletes(
@@ -221,8 +227,10 @@ def _with_equality_deletes(
         equality=deletes,
     )
     found = stored.rows(reading, beside)
-    found = _left(found, reading, marked=marked)
-    return _finished(without_equality_deletes(found, deletes, keys, scan), reading)
+    found = _left(found, reading, marked=marked, joined=stored.joins)
+    found = without_equality_deletes(found, deletes, keys, scan)
+    # What is planned when it is read needs the conditions of others, by which files are left out.
+    return _finished(found.where(_NO_WAY_PAST) if stored.is_planned else found, reading)
 
 
 def _finished(found: DataFrame, reading: Reading) -> DataFrame:

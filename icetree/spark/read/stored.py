@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 import pyarrow as pa
 from pyiceberg.types import NestedField
@@ -72,6 +72,13 @@ class Stored(Protocol):
     """Gives the stored rows of files; columns have the table's names, those of `more`, and lineage,
     have a prefix and their id."""
 
+    #: Whether `GONE` comes by a join, below which Spark moves conditions of others.
+    joins: ClassVar[bool]
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether files are known before a query runs."""
+
     def rows(self, reading: Reading, beside: Beside) -> DataFrame:
         """Return the rows that pass the filter.
 
@@ -82,6 +89,9 @@ class Stored(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
     """Files handed over as a list, with facts and marks joined to their rows."""
+
+    joins: ClassVar[bool] = True
+    is_planned: ClassVar[bool] = True
 
     tasks: pa.Table
     #: Those that tasks name.
@@ -125,14 +135,21 @@ class Listed:
 class Indexed:
     """Files that a relation asks for when a query runs, with facts as partition values."""
 
+    joins: ClassVar[bool] = False
+
     java: Internals
     #: Those that are planned already; None to plan when asked.
     tasks: pa.Table | None = None
     deletes: pa.Table | None = None
 
+    @property
+    def is_planned(self) -> bool:
+        """See `Stored`."""
+        return self.tasks is not None
+
     def rows(self, reading: Reading, beside: Beside) -> DataFrame:
         """See `Stored`."""
-        scan, lazy = reading.scan, self.tasks is None
+        scan, lazy = reading.scan, not self.is_planned
         columns = Columns(reading, beside.more, constant=lazy)
         asked = {field.field_id for field in reading.made_up}
         partition = PARTITION_FIELD in asked
