@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 from icetree.errors import InvalidInput
 from icetree.spark import SparkLake, local
 from tests.planted import planted
+from tests.spark.settings import setting
+from tests.table.foreign_names import rename_as_others_may
 
 
 @pytest.fixture(scope="module")
@@ -137,3 +139,30 @@ def test_deleting_everything_keeps_to_the_isolation_of_deletes(lake: SparkLake) 
         with pytest.raises(InvalidInput, match="isolation"):
             lake.delete("db.isolated", condition)
     assert lake.read("db.isolated").count() == 2
+
+
+def test_a_column_that_a_table_lacks_is_set_in_none(lake: SparkLake) -> None:
+    rows = lake.spark.createDataFrame([(1, "a")], "id long, v string")
+    table = lake.write("db.lacking", rows).create()
+    before = table.refresh().metadata
+    merge = lake.merge("db.lacking", rows, ["id"])
+    with pytest.raises(InvalidInput, match="no column 'vv' to set; there are: id, v; did you mean"):
+        merge.when_matched_update({"vv": "source.v"}).run()
+    with pytest.raises(InvalidInput, match="no column 'vv' to set"):
+        lake.merge("db.lacking", rows, ["id"]).when_not_matched_insert({"vv": "source.v"}).run()
+    with pytest.raises(InvalidInput, match="has no column 'more'"):
+        lake.upsert("db.lacking", rows.selectExpr("*", "1 AS more"), ["id"])
+    assert table.refresh().metadata == before
+
+
+def test_columns_whose_names_differ_in_case_alone_are_set_by_themselves(lake: SparkLake) -> None:
+    rows = lake.spark.createDataFrame([(1, 2, 3)], "id long, a long, b long")
+    rename_as_others_may(lake.write("db.cased", rows).create(), {"b": "A"})
+    source = lake.spark.createDataFrame([(1, 7)], "id long, a long")
+    with setting(lake.spark, "spark.sql.caseSensitive", "true"):
+        merge = lake.merge("db.cased", source, ["id"])
+        merge.when_matched_update({"A": "source.a"}).run()
+        assert lake.read("db.cased").collect() == [(1, 2, 7)]
+        merge = lake.merge("db.cased", source, ["id"])
+        with pytest.raises(InvalidInput, match="the source has no column 'A'"):
+            merge.when_matched_update_all().run()

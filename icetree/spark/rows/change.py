@@ -26,7 +26,6 @@ from icetree.spark.write.fit import cast, fit, raising_casts
 from icetree.spark.write.lineage import AGE, ROW_ID
 from icetree.spark.write.sink import ACTION, DELETE, KEEP, REPLACE, Sunk, sink
 from icetree.spec.entry.entry import concat, to_table
-from icetree.spec.texts import did_you_mean
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.counts import RowCounts
 from icetree.table.commit.options import CommitOptions, isolated
@@ -80,7 +79,7 @@ def update(
     """Set columns of the rows that the condition is true of, as one snapshot."""
     on = target(lake, name, "update", condition, alias=alias, how=how)
     with one_line():
-        values = {_own(column, on): as_value(value) for column, value in to.items()}
+        values = {on.own(column): as_value(value) for column, value in to.items()}
     if not values:
         raise InvalidInput(f"table {name}: give at least one column to set")
     hit = _holds(condition, on)
@@ -173,16 +172,3 @@ def _holds(condition: Filter | Column | None, on: Target) -> Column:
         return f.lit(True)
     with one_line():
         return f.coalesce(as_column(condition), f.lit(False))
-
-
-def _own(name: str, on: Target) -> str:
-    alike = [own for own in on.columns if own == name] or [
-        own for own in on.columns if own.lower() == name.lower()
-    ]
-    if len(alike) != 1:
-        known = ", ".join(on.columns)
-        hint = did_you_mean(name, on.columns)
-        raise InvalidInput(
-            f"table {on.table.name} has no column {name!r} to set; there are: {known}{hint}"
-        )
-    return alike[0]

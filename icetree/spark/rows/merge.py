@@ -28,7 +28,7 @@ from icetree.spark.rows.sides import Side, speaking_of
 from icetree.spark.rows.target import Target, target
 from icetree.spark.types import spark_schema
 from icetree.spark.write import sink
-from icetree.spark.write.fit import cast, default, like, raising_casts
+from icetree.spark.write.fit import cast, default, fit, like, raising_casts
 from icetree.spark.write.lineage import AGE, ROW_ID
 from icetree.spark.write.sink import ACTION
 from icetree.spec.schema.columns import required_identifiers
@@ -250,16 +250,17 @@ class Merge(Clauses["str | Column", Committed]):
         """Return what a clause sets a column to; None for what it was."""
         if clause.set is None:
             theirs = like(name, self._source.columns)
-            if theirs is None:
+            # What goes by its own name to another column is none of this one.
+            if theirs is None or (theirs != name and theirs in into.columns):
                 raise InvalidInput(
                     f"table {self._table}: the source has no column {name!r}, so * cannot tell "
                     "it: say which columns are set to what"
                     f"{did_you_mean(name, self._source.columns)}"
                 )
             return column(self._aliases[1], theirs)
-        given = {each.lower(): value for each, value in clause.set.items()}
-        if name.lower() in given:
-            return self._said(given[name.lower()], clause, into)
+        given = {into.own(each): value for each, value in clause.set.items()}
+        if name in given:
+            return self._said(given[name], clause, into)
         return default(into.table.schema.find_field(name)) if clause.action == INSERT else None
 
     def _of_table(self, name: str) -> Column:
@@ -295,9 +296,12 @@ def upsert(
 
     Without `on`, the table's identifier fields are the key.
     """
+    schema = lake.table(name).schema
+    # Which columns there are, and of which types, as with rows that are appended.
+    fit(rows, schema, table=name)
     if on is None:
         otherwise = ", or say on which columns"
-        keys = required_identifiers(lake.table(name).schema, of=name, otherwise=otherwise)
+        keys = required_identifiers(schema, of=name, otherwise=otherwise)
     else:
         keys = texts(on, what="on")
     if not keys:

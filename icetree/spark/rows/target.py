@@ -19,10 +19,11 @@ from icetree.spark.read.listing import ORDINAL
 from icetree.spark.read.scan import dataframe
 from icetree.spark.types import spark_type
 from icetree.spark.wap import begin, branch_to_read
-from icetree.spark.write.fit import assigned
+from icetree.spark.write.fit import assigned, like
 from icetree.spark.write.lineage import STORED
 from icetree.spec.properties.names import MODE, MODES
 from icetree.spec.properties.values import choice
+from icetree.spec.texts import did_you_mean
 from icetree.table.commit.options import CommitOptions, isolated
 from icetree.table.scan.planning import planner
 from icetree.table.scan.scan import Scan
@@ -61,6 +62,16 @@ class Target:
     def columns(self) -> list[str]:
         """The table's own columns."""
         return [field.name for field in self.table.schema.fields]
+
+    def own(self, name: str) -> str:
+        """Return a column to set as the table spells it: names may be in any case."""
+        found = like(name, self.columns)
+        if found is None:
+            raise InvalidInput(
+                f"table {self.table.name} has no column {name!r} to set; there are: "
+                f"{', '.join(self.columns)}{did_you_mean(name, self.columns)}"
+            )
+        return found
 
     def assigned(self, given: Mapping[str, DataType]) -> dict[str, DataType | None]:
         """Return what new values for some columns are to be cast to; see `write.fit`."""
