@@ -72,3 +72,37 @@ def test_a_query_is_described_by_its_columns(sql: SqlLake) -> None:
         ("id", "bigint", None),
         ("p", "bigint", None),
     ]
+
+
+#: Queries with pipes, and the same without.
+PIPES = [
+    ("FROM t |> WHERE _pos = 0", "SELECT * FROM t WHERE id = 0"),
+    ("FROM t |> WHERE _pos > 0 |> SELECT *", "SELECT * FROM t WHERE id > 0"),
+    ("SELECT * FROM (TABLE t |> WHERE _pos = 0)", "SELECT * FROM t WHERE id = 0"),
+    (
+        "FROM t |> EXTEND 1 AS one |> WHERE _pos = 0 |> EXTEND _row_id AS r |> SET s = 'x'",
+        "SELECT id, 'x' AS s, 1, id FROM t WHERE id = 0",
+    ),
+    ("FROM t |> WHERE _deleted", "SELECT 1L, 's1'"),
+    ("FROM t |> JOIN u ON t.id = u._pos", "SELECT * FROM t JOIN u ON t.id = u.id"),
+    ("FROM t |> WHERE id IN (FROM u |> WHERE _pos = 0 |> SELECT id)", "SELECT * FROM t LIMIT 1"),
+    ("FROM t |> SELECT id, _pos |> WHERE _pos > 0", "SELECT id, id FROM t WHERE id > 0"),
+    ("FROM t |> SELECT *, _pos AS p |> WHERE p = 0", "SELECT *, 0L FROM t WHERE id = 0"),
+    ("FROM t |> AGGREGATE count(*) GROUP BY _pos", "SELECT id, 1L FROM t"),
+    ("FROM t |> WHERE _pos = 0 |> UNION ALL TABLE u", "SELECT * FROM u UNION ALL SELECT 0L, 's0'"),
+]
+
+
+@pytest.mark.parametrize(("query", "plain"), usually(PIPES, *PIPES[:4], PIPES[7]))
+def test_a_pipe_lets_out_what_its_steps_say(sql: SqlLake, query: str, plain: str) -> None:
+    assert sql(query) == sql(plain)
+
+
+def test_what_a_pipe_cannot_drop_is_refused(sql: SqlLake) -> None:
+    for query in (
+        "FROM t |> JOIN u ON t._pos = u._pos",
+        "FROM t |> PIVOT (count(*) FOR s IN ('s0')) |> WHERE _pos = 0",
+        "FROM t |> WHERE _pos = 0 UNION ALL TABLE u",
+    ):
+        with pytest.raises(InvalidInput, match=r"_pos .* select .* first"):
+            sql(query)

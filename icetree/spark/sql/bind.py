@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -18,11 +19,12 @@ from icetree.spark.read.scan import dataframe
 from icetree.spark.sql.apart import Calling, Mention, Name, callings
 from icetree.spark.sql.moments import milliseconds
 from icetree.spark.sql.names import TableRef
+from icetree.spark.sql.pipes import Way, way_out
 from icetree.spark.sql.scope import Scope
 from icetree.spark.sql.views.lasting import LastingView, lasting_view, refuse_unknown
 from icetree.spark.sql.views.temporary import TemporaryView, temporary_view, view_of
 from icetree.spark.tokens import Edit, edited, origin, tokens
-from icetree.spark.trees import Named, Span, named_tables, parse
+from icetree.spark.trees import Named, Span, Star, named_tables, parse
 from icetree.spark.types import is_known
 from icetree.spark.wap import branch_to_read
 from icetree.surroundings import random_bits
@@ -171,22 +173,54 @@ def _edits(text: str, bound: Sequence[Bound]) -> list[Edit]:
             # A view has no namespace.
             calling = known[each.mention.key]
             edits += [(alias_at, alias_at, f" AS {quoted(calling.alias)}"), *calling.edits]
+    shown = list(_shown(text, bound, known))
     for star in dict.fromkeys(star for each in bound for star in each.named.stars):
-        beside = [
-            name for each in bound if star in each.named.stars for name in _hidden(each, known)
-        ]
+        beside = [each.called for each in shown if each.is_for(star)]
         if beside:
             edits.append((star.at, star.at, star.without(beside)))
-    return edits
+    return edits + _drops(shown)
 
 
-def _hidden(bound: Bound, known: Mapping[Name, Calling]) -> list[str]:
-    """Return the metadata columns that a table shows, as the query can call them."""
-    if isinstance(bound, BoundView):
-        return []
-    mention = bound.mention
-    alias = known[mention.key].alias if mention.is_bare else bound.named.alias
-    return [f"{quoted(alias)}.{name}" for name in bound.hidden]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """A metadata column that a table shows."""
+
+    named: Named
+    name: str
+    #: What the query can call it.
+    called: str
+    #: Where it goes out of a pipe.
+    way: Way | None
+
+    def is_for(self, star: Star) -> bool:
+        """Tell whether a `*` would stand for it."""
+        return star in self.named.stars and (self.way is None or star.at <= self.way.at)
+
+
+def _shown(text: str, bound: Sequence[Bound], known: Mapping[Name, Calling]) -> Iterator[_Shown]:
+    for each in bound:
+        if isinstance(each, BoundTable) and each.hidden:
+            mention, named = each.mention, each.named
+            alias = known[mention.key].alias if mention.is_bare else named.alias
+            for name in each.hidden:
+                way = way_out(text, named.span.start, name)
+                yield _Shown(named=named, name=name, called=f"{quoted(alias)}.{name}", way=way)
+
+
+def _drops(shown: Sequence[_Shown]) -> list[Edit]:
+    """Return what has columns go out of pipes."""
+    pipes = Counter((each.way.pipe, each.name) for each in shown if each.way is not None)
+    for (_, name), tables in pipes.items():
+        if tables > 1:
+            raise InvalidInput(
+                f"{name} is read of more than one table of a pipe, which could not drop it again: select it "
+                f"first, under another name"
+            )
+    places: dict[int, list[str]] = {}
+    for each in shown:
+        if each.way is not None:
+            places.setdefault(each.way.at, []).append(each.name)
+    return [(at, at, f" |> DROP {', '.join(names)}") for at, names in places.items()]
 
 
 def in_full(text: str, bound: Iterable[Bound]) -> str:
