@@ -205,3 +205,30 @@ def test_what_follows_values_with_defaults_counts(
     sql("CREATE TABLE d (id BIGINT, s STRING DEFAULT 'none')")
     sql(f"INSERT INTO d VALUES {values}")
     assert sql("SELECT * FROM d") == rows
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM t",
+        "UPDATE t SET s = 'u'",
+        "INSERT OVERWRITE t VALUES (7, 'o')",
+        "INSERT INTO t REPLACE WHERE id = 1 VALUES (7, 'o')",
+        "MERGE INTO t USING x ON t.id = x.id WHEN MATCHED THEN DELETE",
+        "TRUNCATE TABLE t",
+        "ALTER TABLE t DROP COLUMN s",
+        "ALTER TABLE t CREATE BRANCH b",
+        "ALTER TABLE t RENAME TO y",
+    ],
+)
+def test_no_table_is_changed_by_the_name_of_a_temporary_view(
+    still: SqlLake, statement: str
+) -> None:
+    before = still.lake.table("db.t").metadata
+    still.lake.spark.range(3).createOrReplaceTempView("t")
+    try:
+        with pytest.raises(InvalidInput, match=r"t is a temporary view, .*: say db\.t, or drop"):
+            still(statement)
+    finally:
+        still.lake.spark.catalog.dropTempView("t")
+    assert still.lake.table("db.t").metadata == before

@@ -8,7 +8,14 @@ from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.spark.names import quoted
 from icetree.spark.sql.alter import ALTERATIONS
 from icetree.spark.sql.columns import new_schema
-from icetree.spark.sql.names import find_lasting, find_table, known_table, new_table, writable
+from icetree.spark.sql.names import (
+    find_lasting,
+    find_table,
+    known_table,
+    new_table,
+    table_to_alter,
+    writable,
+)
 from icetree.spark.sql.select import select
 from icetree.spark.sql.show import order_terms, partition_terms
 from icetree.spark.tokens import query_of
@@ -30,7 +37,7 @@ def run_ddl(lake: SparkLake, plan: Any, text: str) -> bool:
         parts = seq(seq(plan.children())[0].multipartIdentifier())
         if is_sparks(lake, parts):
             return False
-        ALTERATIONS[what](lake.table(known_table(lake, parts)), plan, lake.spark)
+        ALTERATIONS[what](lake.table(table_to_alter(lake, parts)), plan, lake.spark)
         return True
     return carry_out(STATEMENTS, lake, plan, text)
 
@@ -189,7 +196,7 @@ def _rename(lake: SparkLake, plan: Any, _: str) -> bool:
     parts = seq(plan.child().multipartIdentifier())
     if is_sparks(lake, parts):
         return False
-    name, to = known_table(lake, parts), seq(plan.newName())
+    name, to = table_to_alter(lake, parts), seq(plan.newName())
     # A name of one part stays in the namespace.
     full = ".".join(to) if len(to) > 1 else f"{name.rpartition('.')[0]}.{to[0]}"
     lake.rename_table(name, full)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.spark.sql.columns import own_path
-from icetree.spark.sql.names import known_table
+from icetree.spark.sql.names import table_to_alter
 from icetree.spark.tokens import Cursor, first_words
 from icetree.spec.edit import refs
 from icetree.spec.edit.refs import Retention
@@ -33,7 +33,7 @@ def run_extension(lake: SparkLake, text: str) -> bool:
         return False
     for words, change in _CHANGES:
         if cursor.accept(*words):
-            change(lake.table(known_table(lake, parts)), cursor)
+            change(lake.table(table_to_alter(lake, parts)), cursor)
             return True
     return False
 

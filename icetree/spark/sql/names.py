@@ -12,6 +12,7 @@ from icetree.errors import InvalidInput, NotFound
 from icetree.spark.complaints import hinting, plainly
 from icetree.spark.names import quoted
 from icetree.spark.read.metadata_tables import KINDS
+from icetree.spark.sql.views.temporary import temporary_view
 from icetree.spark.trees import kind, seq
 from icetree.table.commit.options import CommitOptions
 from icetree.table.nearest import instead_of
@@ -115,6 +116,8 @@ def writable(lake: SparkLake, parts: Sequence[str]) -> TableRef | None:
         raise InvalidInput(f"{found.tag!r} is a tag of table {found.name}: write to a branch")
     if found is None and (view := find_lasting(lake, parts)) is not None:
         raise InvalidInput(f"{view} is a view: write to the tables that it reads")
+    if found is not None:
+        _require_no_view(lake, parts, found)
     return found
 
 
@@ -126,6 +129,22 @@ def target_of(lake: SparkLake, relation: Any) -> tuple[TableRef | None, list[str
         relation = relation.child()
     parts = seq(relation.multipartIdentifier())
     return writable(lake, parts), parts, alias
+
+
+def table_to_alter(lake: SparkLake, parts: Sequence[str]) -> str:
+    """Return the full name of a table that is there, and that the session calls by this name."""
+    name = known_table(lake, parts)
+    _require_no_view(lake, parts, TableRef(name=name))
+    return name
+
+
+def _require_no_view(lake: SparkLake, parts: Sequence[str], found: TableRef) -> None:
+    """Refuse a table whose name is a temporary view's: queries mean that, as in Spark."""
+    if temporary_view(lake.spark, parts) is not None:
+        raise InvalidInput(
+            f"{'.'.join(parts)} is a temporary view, which hides table {found.name}: say {found.name}, or "
+            "drop the view"
+        )
 
 
 def known_table(lake: SparkLake, parts: Sequence[str]) -> str:
