@@ -167,6 +167,7 @@ def test_columns_are_added_changed_and_dropped(plain: SqlLake) -> None:
         ("ALTER TABLE t ALTER COLUMN s TYPE INT", "cannot change from string to int"),
         ("ALTER TABLE t ALTER COLUMN s SET NOT NULL", "optional"),
         ("ALTER TABLE t ALTER COLUMN nope SET DEFAULT 1", "nope"),
+        ("ALTER TABLE t ADD COLUMN v VARIANT DEFAULT parse_json('1')", "no default but null"),
         ("ALTER TABLE t UNSET TBLPROPERTIES ('nope')", "nope"),
         ("ALTER TABLE t ADD PARTITION FIELD nope(id)", "nope"),
         ("ALTER TABLE t CREATE BRANCH", "expected a name"),

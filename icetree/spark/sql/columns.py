@@ -123,6 +123,8 @@ def default_value(spark: SparkSession, given: Any, type: Any) -> Any:
     zoned = name == "TIMESTAMP"
     with plainly():
         [[found]] = spark.sql(f"SELECT {f'unix_micros({value})' if zoned else value}").collect()
+    if name == "VARIANT" and found is not None:
+        raise InvalidInput(f"DEFAULT {text}: columns of variants have no default but null")
     if zoned and found is not None:
         return _EPOCH + timedelta(microseconds=found)
     return bytes(found) if isinstance(found, bytearray) else found
