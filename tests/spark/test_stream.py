@@ -145,10 +145,13 @@ def test_an_upsert_replaces_the_row_with_the_same_key(
     assert len(list(table.history())) == 2
 
 
-def test_of_rows_with_one_key_the_latest_counts(lake: SparkLake, tmp_path: Path) -> None:
+@pytest.mark.parametrize("deletes", ["vectors", "equality"])
+def test_of_rows_with_one_key_the_latest_counts(
+    lake: SparkLake, tmp_path: Path, deletes: str
+) -> None:
     _table(lake)
     _drop(tmp_path, "a", (1, "a"), (1, "b"))
-    how: dict[str, Any] = {"mode": "upsert", "deletes": "equality"}
+    how: dict[str, Any] = {"mode": "upsert", "deletes": deletes}
     with pytest.raises(PySparkException, match="say which one counts with latest_by"):
         _run(lake, tmp_path, **how)
     assert _rows(lake) == []

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from icetree.spark.source import register
 from icetree.spark.source.options import Face, options, options_of
+from icetree.table.arguments import texts
 from icetree.table.point import Point
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ def read_stream(
         "since": since.isoformat() if isinstance(since, datetime) else since,
         "changes": str(changes).lower(),
         "images": "true" if images else None,
-        "columns": None if columns is None else ",".join(columns),
-        "skip": ",".join(skip) or None,
+        "columns": None if columns is None else ",".join(texts(columns, what="columns")),
+        "skip": ",".join(texts(skip, what="skip")) or None,
         "branch": branch,
         "max-snapshots-per-trigger": max_snapshots_per_trigger,
     }

@@ -68,13 +68,24 @@ def upsert_by_equality(
         return transaction.commit()
 
 
+def require_unique(rows: DataFrame, keys: Sequence[str]) -> None:
+    """Refuse rows of which two have the same key."""
+    many = rows.groupBy(*map(column, keys)).count().where("count > 1")
+    with one_line():
+        if not many.isEmpty():
+            raise _same_key(keys)
+
+
 def _require_unique(data: pa.Table, keys: Sequence[str]) -> None:
     codes = row_codes([data[name] for name in keys], data.num_rows)
     if ranks(codes).any():
-        raise InvalidInput(
-            f"two rows of one batch have the same {', '.join(keys)}: say which one counts with "
-            "latest_by"
-        )
+        raise _same_key(keys)
+
+
+def _same_key(keys: Sequence[str]) -> InvalidInput:
+    return InvalidInput(
+        f"two rows of one batch have the same {', '.join(keys)}: say which one counts with latest_by"
+    )
 
 
 def _sources(metadata: TableMetadata) -> set[str]:

@@ -22,7 +22,7 @@ from icetree.errors import InvalidInput
 from icetree.spark.names import as_column, column
 from icetree.spark.source.write import batch_key
 from icetree.spark.stream.stopping import ending_with, quietly
-from icetree.spark.stream.upsert import upsert_by_equality
+from icetree.spark.stream.upsert import require_unique, upsert_by_equality
 from icetree.spark.wap import BRANCH, ID, audited, begin
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
@@ -183,6 +183,9 @@ class _How:
         try:
             if held.isEmpty():
                 return None
+            if self.latest_by is None:
+                # Two that match nothing would both be inserted.
+                require_unique(held, self.keys)
             return self.lake.upsert(self.name, held, **self.how(key))
         finally:
             held.unpersist()
