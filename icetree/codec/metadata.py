@@ -29,6 +29,8 @@ from icetree.spec.metadata.layout import (
     PartitionSpec,
     SortField,
     SortOrder,
+    sources_differ,
+    sources_of,
 )
 from icetree.spec.metadata.metadata import (
     EncryptionKey,
@@ -190,9 +192,11 @@ class _ExpressionBody(Noun, frozen=True, kw_only=True):
 def _expression(raw: object, where: str) -> Expression:
     outer = noun_of(_ExpressionObject, raw, where)
     inner = noun_of(_ExpressionBody, outer.expr, f"{where}.expr")
-    sources = (inner.source_ids or ()) if inner.source_id is None else (inner.source_id,)
+    sources = sources_of(inner.source_id, inner.source_ids)
     if not sources:
         raise Broken(f"{where} has no source-id")
+    if sources_differ(inner.source_id, inner.source_ids):
+        raise Broken(f"{where} has source-id {inner.source_id} beside source-ids {[*sources]}")
     outside = outer.partition_field_id
     return Expression(
         expr_id=outer.expr_id,

@@ -79,6 +79,15 @@ def test_a_partition_field_id_inside_the_expression_is_understood() -> None:
     assert read(document) == read(v4())
 
 
+def test_an_expression_may_name_its_columns_in_either_way_or_both() -> None:
+    both, one = v4(), v4()
+    both["expressions"][2]["expr"]["source-id"] = 1
+    one["expressions"][0]["expr"]["source-ids"] = [2]
+    del one["expressions"][0]["expr"]["source-id"]
+    assert read(both).expressions == read(v4()).expressions
+    assert read(one).expressions == read(v4()).expressions
+
+
 def test_no_current_snapshot_may_be_written_as_minus_one() -> None:
     document = {**V2, "current-snapshot-id": -1, "refs": {}, "statistics": []}
     assert read(document).current_snapshot() is None

@@ -57,6 +57,7 @@ SNAPSHOT: Json = {"snapshot-id": 7, "timestamp-ms": 1, "manifest-list": "s3://b/
         (changed(2, "current-schema-id", to=9), "current-schema-id 9 is not among"),
         (changed(2, "schemas", 1, "fields", 0, "type", to="lang"), "schema 1: 'lang'"),
         (changed(2, "schemas", 0, "fields", 0, "type", to="lang"), "schema 0: 'lang'"),
+        (changed(2, "schemas", 0, "schema-id", to=True), "a schema has no schema-id"),
         (changed(2, "schemas", 1, "identifier-field-ids", to=["a"]), "schema 1: not a schema"),
         (changed(2, "schemas", 1, "fields", 0, "type", to=3), "schema 1: schema.id has no type"),
         (changed(2, "schemas", 1, "fields", 0, "id", to="1"), "a field of schema lacks its id"),
@@ -69,6 +70,14 @@ SNAPSHOT: Json = {"snapshot-id": 7, "timestamp-ms": 1, "manifest-list": "s3://b/
         (
             changed(2, "partition-specs", 1, "fields", 0, "source-id", to=None),
             "without a source-id",
+        ),
+        (
+            changed(2, "partition-specs", 1, "fields", 0, "source-ids", to=[77]),
+            "with a source-id that is not the first of its source-ids",
+        ),
+        (
+            changed(2, "sort-orders", 1, "fields", 0, "source-ids", to=[77]),
+            "with a source-id that is not the first of its source-ids",
         ),
         (changed(2, "partition-specs", 0, "spec-id", to=1), "two specs have spec-id 1"),
         (changed(2, "default-spec-id", to=4), "default-spec-id 4 is not among"),
@@ -107,6 +116,10 @@ SNAPSHOT: Json = {"snapshot-id": 7, "timestamp-ms": 1, "manifest-list": "s3://b/
         (
             changed(4, "expressions", 0, "expr", "source-id", to=None),
             "expressions[0] has no source-id",
+        ),
+        (
+            changed(4, "expressions", 0, "expr", "source-ids", to=[77, 78]),
+            "expressions[0] has source-id 2 beside source-ids [77, 78]",
         ),
         (changed(4, "expressions", 0, "expr", "transform", to=1), "expressions[0].expr"),
         (changed(4, "expressions", to={}), "expressions is not a list"),

@@ -25,7 +25,7 @@ class PartitionField(Noun, frozen=True, kw_only=True):
     @property
     def sources(self) -> tuple[int, ...]:
         """The columns the transform takes, in order."""
-        return _sources(self.source_id, self.source_ids)
+        return sources_of(self.source_id, self.source_ids)
 
 
 class ExprField(Noun, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ class SortField(Noun, frozen=True, kw_only=True):
     @property
     def sources(self) -> tuple[int, ...]:
         """The columns the transform takes, in order."""
-        return _sources(self.source_id, self.source_ids)
+        return sources_of(self.source_id, self.source_ids)
 
 
 class SortOrder(Noun, frozen=True, kw_only=True):
@@ -79,8 +79,14 @@ UNSORTED = SortOrder(order_id=0, fields=())
 UNPARTITIONED = PartitionSpec(spec_id=0, fields=())
 
 
-def _sources(one: int | None, many: tuple[int, ...] | None) -> tuple[int, ...]:
-    return (many or ()) if one is None else (one,)
+def sources_of(one: int | None, many: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Return the columns that a source-id or source-ids name: if there are both, the longer list."""
+    return many or (() if one is None else (one,))
+
+
+def sources_differ(one: int | None, many: tuple[int, ...] | None) -> bool:
+    """Tell whether a source-id is another column than source-ids begin with."""
+    return bool(many) and one is not None and many[:1] != (one,)  # type: ignore[index]
 
 
 def expressions_for(

@@ -8,7 +8,7 @@ from typing import Any, Final
 from icetree.errors import InvalidInput
 from icetree.spec.fields import FORMAT_VERSION, MANIFEST_LIST, ROOT_MANIFEST
 from icetree.spec.location import leads_up, no_name
-from icetree.spec.metadata.layout import ExprField, PartitionField
+from icetree.spec.metadata.layout import ExprField, PartitionField, sources_differ
 from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.metadata.snapshot import MAIN, Page, Snapshot
 from icetree.spec.schema import columns
@@ -56,7 +56,7 @@ def _versions_and_numbers(metadata: TableMetadata) -> Iterator[str]:
 
 def _schemas(metadata: TableMetadata) -> Iterator[str]:
     ids = [schema.get("schema-id") for schema in metadata.schemas]
-    if not all(isinstance(id, int) for id in ids):
+    if not all(isinstance(id, int) and not isinstance(id, bool) for id in ids):
         yield "a schema has no schema-id"
         return
     yield from _twice(ids, "schemas have schema-id")
@@ -108,10 +108,13 @@ def _specs(metadata: TableMetadata) -> Iterator[str]:
                     yield f"{where} has field {field.name!r} in place of an expr-id"
                 case PartitionField() if not field.sources:
                     yield f"{where} has field {field.name!r} without a source-id"
+                case PartitionField() if sources_differ(field.source_id, field.source_ids):
+                    yield f"{where} has field {field.name!r} with {_OTHER_SOURCES}"
     if metadata.default_spec_id not in {spec.spec_id for spec in metadata.partition_specs}:
         yield f"default-spec-id {metadata.default_spec_id} is not among the partition-specs"
 
 
+_OTHER_SOURCES: Final = "a source-id that is not the first of its source-ids"
 _SORT_WORDS: Final = {"direction": ("asc", "desc"), "null_order": ("nulls-first", "nulls-last")}
 
 
@@ -126,6 +129,8 @@ def _sort_orders(metadata: TableMetadata) -> Iterator[str]:
         for field in order.fields:
             if not field.sources:
                 yield f"sort order {order.order_id} has a field without a source-id"
+            if sources_differ(field.source_id, field.source_ids):
+                yield f"sort order {order.order_id} has a field with {_OTHER_SOURCES}"
             for name, allowed in _SORT_WORDS.items():
                 if getattr(field, name) not in allowed:
                     yield f"sort order {order.order_id}: {getattr(field, name)!r} is none of {allowed}"
