@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.codec.avro.avro import Json
+from icetree.codec.avro.avro import Json, kind_of
 from icetree.codec.avro.types import ICEBERG_NAME
 from icetree.spec.fields import FIELD_ID_KEY
 
@@ -26,6 +26,8 @@ _PLAIN: Final[Mapping[str, pa.DataType]] = {
     "bytes": pa.binary(),
     "string": pa.string(),
 }
+#: What an object tells more of than a name.
+_COMPLEX: Final = ("record", "error", "fixed", "enum", "array", "map")
 #: What a number means, by the name of its logical type and the type that it is stored in.
 _LOGICAL: Final[Mapping[tuple[str, str], pa.DataType]] = {
     ("date", "int"): pa.date32(),
@@ -55,7 +57,7 @@ class ArrowColumns:
     def resolved(self, schema: Json) -> Json:
         """Return a type itself: not its name, and none of null beside it."""
         if isinstance(schema, list):
-            rest = [each for each in schema if each != "null"]
+            rest = [each for each in schema if not is_null(each)]
             if len(rest) > 1:
                 raise ValueError("a union of several types")
             return self.resolved(rest[0]) if rest else "null"
@@ -65,7 +67,8 @@ class ArrowColumns:
                 raise ValueError(f"a type {schema!r} that is not told")
             return schema if known is None else known
         inner = schema["type"]
-        if isinstance(inner, dict | list):
+        # A type's name may stand by itself, or as what an object tells.
+        if inner not in _COMPLEX and (not isinstance(inner, str) or "logicalType" not in schema):
             return self.resolved(inner)
         if inner in ("record", "fixed", "enum", "error"):
             self._named[schema["name"].rpartition(".")[2]] = schema
@@ -97,6 +100,11 @@ class ArrowColumns:
             case "fixed":
                 return _decimal(found) or pa.binary(found["size"])
         return _logical(found)
+
+
+def is_null(schema: Json) -> bool:
+    """Tell whether a type is that of null, in any spelling."""
+    return bool(kind_of(schema) == "null")
 
 
 def _name(field: Json) -> str:

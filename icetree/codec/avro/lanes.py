@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from icetree.codec.avro.avro import Json
-from icetree.codec.avro.columns import ArrowColumns, decimals
+from icetree.codec.avro.columns import ArrowColumns, decimals, is_null
 from icetree.codec.cuts import cut, cut_by
 
 Places: TypeAlias = npt.NDArray[np.int64]
@@ -375,10 +375,11 @@ class Lanes:
 
     def _optional(self, schema: list[Json], wanted: bool) -> Node:
         made = _Optional(self._bytes, pa.null(), wanted)
-        something = [at for at, each in enumerate(schema) if each != "null"]
+        something = [at for at, each in enumerate(schema) if not is_null(each)]
+        nothing = [at for at, each in enumerate(schema) if is_null(each)]
         # A side is told by its place, as a number of one byte.
         made.something = 2 * something[0] if something else 0
-        made.nothing = 2 * schema.index("null") if something and "null" in schema else None
+        made.nothing = 2 * nothing[0] if something and nothing else None
         made.inner = self._node(schema[something[0]] if something else "null", wanted)
         return made
 
