@@ -191,6 +191,48 @@ def manifest_dv_that_gives_back(f: Forgery) -> bool:
     return _redraw(row, {leaf.position(leaf.live()[0])})
 
 
+def manifest_dv_that_does_not_tell_what_it_adds(f: Forgery) -> bool:
+    """An ADDED one takes the place of another, and neither says what changed."""
+    found = _kept_manifest_dv(f)
+    if found is None:
+        return False
+    row, leaf = found
+    now = f.writer.snapshots[-1].id
+    row["tracking_info"] |= {"status": ADDED, "snapshot_id": now}
+    return _redraw(row, {*leaf.removed, leaf.position(leaf.live()[0])})
+
+
+def manifest_dv_that_tells_more_than_it_adds(f: Forgery) -> bool:
+    """What was gone before is told as gone now."""
+    found = _kept_manifest_dv(f)
+    if found is None:
+        return False
+    row, leaf = found
+    live = {at for at in leaf.removed if leaf.entries[at][1] != DELETED}
+    now = {"status": ADDED, "snapshot_id": f.writer.snapshots[-1].id}
+    row["tracking_info"] |= now
+    gone = {*leaf.removed, leaf.position(leaf.live()[0])}
+    row["deletion_vector"] = row["deletion_vector"] | {"added_positions": blobs.bitmap(gone)}
+    return bool(live) and _redraw(row, gone)
+
+
+def manifest_dv_that_adds_what_it_has_not(f: Forgery) -> bool:
+    row = f.where(lambda row: _is_inline(row) and status_of(row) == ADDED)
+    if row is None:
+        return False
+    told = blobs.bitmap({*range(99)})
+    row["deletion_vector"] = row["deletion_vector"] | {"added_positions": told}
+    return True
+
+
+def manifest_dv_without_an_end(f: Forgery) -> bool:
+    row = f.where(lambda r: r["content_type"] == MANIFEST_DV and not _is_inline(r))
+    if row is None or status_of(row) == DELETED:
+        return False
+    row["deletion_vector"] = row["deletion_vector"] | {"size_in_bytes": None}
+    return True
+
+
 def _kept_manifest_dv(f: Forgery) -> tuple[Json, Leaf] | None:
     """Return an EXISTING manifest DV on a leaf that has entries left."""
     for row in f.rows:

@@ -138,6 +138,27 @@ def vector_of_other_cardinality(f: Forgery) -> bool:
     return row is not None and set_in(row, "record_count", row["record_count"] + 1)
 
 
+def vector_without_a_place_in_its_file(f: Forgery) -> bool:
+    row = f.live(1)
+    if row is None:
+        return False
+    row["deletion_vector"] = row["deletion_vector"] | {"offset": None}
+    return True
+
+
+def vector_before_its_file(f: Forgery) -> bool:
+    row = f.live(1)
+    if row is None:
+        return False
+    row["deletion_vector"] = row["deletion_vector"] | {"offset": -4}
+    return True
+
+
+def file_further_up(f: Forgery) -> bool:
+    row = f.live(0)
+    return row is not None and set_in(row, "location", "data/../" + f.short(row["location"]))
+
+
 def vector_elsewhere_in_its_file(f: Forgery) -> bool:
     row = f.live(1)
     if row is None:

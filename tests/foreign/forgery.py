@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from tests.foreign import parquet
 from tests.foreign.columns import Json
 from tests.foreign.dress import PLAIN, Dress
 from tests.foreign.history import metadata
+from tests.foreign.spelled import document
 from tests.foreign.tree import (
     DATA_LEAF,
     DELETED,
@@ -32,6 +34,8 @@ class Forgery:
     rows: list[Json]
     dress: Dress = PLAIN
     kind: str = "root"
+    #: Metadata that was changed, where the root is left as it was.
+    place: str | None = None
 
     @property
     def writer(self) -> Writer:
@@ -76,9 +80,21 @@ class Forgery:
     def entries(self, leaf: Leaf) -> list[Json]:
         return [file_entry(file, status, self.writer.names) for file, status in leaf.entries]
 
+    def document(self) -> Json:
+        """Return the table's metadata."""
+        return document(self.writer.shop.stored[self.world.metadata_location])
+
+    def retell(self, told: Json | bytes) -> bool:
+        """Store metadata anew: a document, or bytes that may be none."""
+        content = told if isinstance(told, bytes) else json.dumps(told).encode()
+        self.place = self.writer.shop.store("metadata", "-forged.metadata.json", content)
+        return True
+
     def finish(self) -> World:
-        """Return the table with the root as it is now."""
+        """Return the table with the root, or the metadata, as it is now."""
         writer = self.writer
+        if self.place is not None:
+            return replace(self.world, metadata_location=self.place)
         content = parquet.manifest(self.rows, self.kind, writer.layout, self.dress)
         place = writer.shop.store("metadata", "-forged-root.parquet", content)
         writer.snapshots[-1] = replace(writer.snapshots[-1], root=place)

@@ -14,6 +14,7 @@ from tests.foreign import (
     forged_entries,
     forged_files,
     forged_leaves,
+    forged_metadata,
     forged_trees,
 )
 from tests.foreign.forgery import Forge, Forgery, begin
@@ -26,7 +27,14 @@ _MANY = 60 * EFFORT
 _SEEDS = range(1000 + SEED * _MANY, 1000 + SEED * _MANY + _MANY)
 FORGERIES: tuple[Forge, ...] = tuple(
     forge
-    for module in (forged_entries, forged_files, forged_deletes, forged_leaves, forged_trees)
+    for module in (
+        forged_entries,
+        forged_files,
+        forged_deletes,
+        forged_leaves,
+        forged_metadata,
+        forged_trees,
+    )
     for name, forge in vars(module).items()
     if getattr(forge, "__module__", "") == module.__name__ and not name.startswith("_")
 )

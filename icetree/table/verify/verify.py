@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import structs
 
 from icetree.errors import CorruptTable, InvalidInput, NotFound
 from icetree.files.cache import Cache
 from icetree.files.table_files import TableFiles, read_metadata
+from icetree.rows.read.files import NAME_MAPPING, name_mapping
 from icetree.spec.entry.entry import Content
 from icetree.spec.location import stored_form
 from icetree.spec.metadata.metadata import TableMetadata
@@ -94,6 +96,7 @@ def _look(table: Table, tell: Progress, *, deep: bool, snapshots: Which) -> Repo
     store = JudgedStore(table.files.store)
     files = replace(table.files, store=store, cache=Cache(_CACHE_BYTES))
     metadata, file = _stored_metadata(table, files, found)
+    metadata = _with_sound_mapping(metadata, file, found)
     files.ring.learn(metadata.encryption_keys)
     every, pages = check_history(metadata, files, found, metadata_file=file)
     chosen = every
@@ -130,6 +133,17 @@ def _stored_metadata(
     except NotFound:
         found.add(Kind.MISSING_FILE, file, "the table's newest metadata file is missing")
     return table.metadata, file
+
+
+def _with_sound_mapping(metadata: TableMetadata, file: str, found: Gathering) -> TableMetadata:
+    """Return metadata whose name mapping is one, or which has none."""
+    try:
+        name_mapping(metadata.properties)
+    except InvalidInput as error:
+        found.add(Kind.METADATA, file, str(error))
+        kept = {name: v for name, v in metadata.properties.items() if name != NAME_MAPPING}
+        return structs.replace(metadata, properties=kept)
+    return metadata
 
 
 def _check_trees(
