@@ -102,7 +102,7 @@ def test_no_table_is_partitioned_by_a_column_that_can_have_no_stats() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_manifest_is_read_whatever_arrow_schema_its_writer_embedded(seed: int) -> None:
-    hand = Hand(dress=Dress(rng=Random(seed)))
+    hand = Hand(dress=Dress(rng=Random(seed), strange=True))
     files = [hand.data(first_row_id=10 * at) for at in range(7)]
     leaf = hand.leaf(*((file, ADDED) for file in files[:4]))
     rows = [hand.leaf_row(leaf, ADDED), *map(hand.file_row, files[4:])]
@@ -148,6 +148,34 @@ def test_entries_that_came_earlier_must_say_who_added_them() -> None:
     file = hand.data()
     hand.snapshot([hand.file_row(file, EXISTING, sequence_number=None)], [file])
     with pytest.raises(CorruptTable, match="sequence_number is required"):
+        scan(hand.open(), hand.layout.schema)
+
+
+# --- keys of others ------------------------------------------------------------------------------
+
+
+def test_key_metadata_of_another_kind_says_nothing_of_a_file_that_is_plain() -> None:
+    hand = Hand()
+    file = hand.data()
+    file.key_metadata = b"of another kind"
+    hand.snapshot([hand.file_row(file)], [file])
+    table = hand.open()
+    require_read_right(hand.world(), table)
+    _append(hand, table)
+    root = table.files.root(table.snapshot(), table.metadata.shape())
+    told = dict(zip(root["location"].to_pylist(), root["key_metadata"].to_pylist(), strict=True))
+    assert told.pop(hand.writer.names(file.location)) == b"of another kind"
+    assert set(told.values()) == {None}
+
+
+def test_a_file_that_another_kind_of_key_opens_is_told_to_be_encrypted() -> None:
+    hand = Hand()
+    file = hand.data()
+    file.key_metadata = b"of another kind"
+    stored = hand.writer.shop.stored
+    stored[file.location] = stored[file.location][:-4] + b"PARE"
+    hand.snapshot([hand.file_row(file)], [file])
+    with pytest.raises(CorruptTable, match="it is encrypted, and its entry has no standard key"):
         scan(hand.open(), hand.layout.schema)
 
 

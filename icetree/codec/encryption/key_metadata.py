@@ -59,6 +59,15 @@ def encode(key: FileKey) -> bytes:
     return out.getvalue()
 
 
+def standard(stored: bytes | None) -> bytes | None:
+    """Return key metadata, None where it is none of the standard kind.
+
+    What another kind means only its writer knows. Its files are read as they are, and one that is
+    encrypted is told from those that are not by its first bytes.
+    """
+    return stored if stored is not None and stored[:1] == bytes([_VERSION]) else None
+
+
 def decode(stored: bytes, *, file: str) -> FileKey:
     """Read the key metadata of a file; no message shows any of it."""
     if stored[:1] != bytes([_VERSION]):

@@ -251,7 +251,7 @@ def read_footer(source: pa.NativeFile, *, file: str, key: FileKey | None = None)
 
 def _require_magic(magic: bytes, key: FileKey | None, file: str) -> None:
     if magic == encrypted.MAGIC and key is None:
-        raise CorruptTable(file, "it is encrypted, and its entry has no key metadata")
+        raise CorruptTable(file, "it is encrypted, and its entry has no standard key metadata")
     if magic == _MAGIC and key is not None:
         raise CorruptTable(file, "it is not encrypted, though its entry has key metadata")
     wanted = _MAGIC if key is None else encrypted.MAGIC

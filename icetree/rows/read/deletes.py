@@ -16,6 +16,7 @@ from pyiceberg.types import NestedField
 from pyroaring import BitMap64
 
 from icetree.codec import bitmap, puffin
+from icetree.codec.encryption import key_metadata
 from icetree.codec.places import stored_form
 from icetree.errors import CorruptTable
 from icetree.files.cache import Cache
@@ -247,7 +248,8 @@ def open_vector(store: Store, task: dict[str, Any], table_location: str) -> BitM
     offset, size = task["dv_offset"], task["dv_size_in_bytes"]
     if offset is None or size is None:
         raise CorruptTable(location, "a data DV needs the offset and size of its blob")
-    blob = read_part(store, location, task["dv_key_metadata"], offset=offset, length=size)
+    key = key_metadata.standard(task["dv_key_metadata"])
+    blob = read_part(store, location, key, offset=offset, length=size)
     vector = puffin.decode_dv(blob, file=location)
     if len(vector) != task["dv_cardinality"]:
         raise CorruptTable(

@@ -132,7 +132,7 @@ def open_file(
     Pages of Parquet are held against their checksums, where they have any, unless `checksums` is
     false.
     """
-    format = format_of(file_format, location)
+    format, key = format_of(file_format, location), key_metadata.standard(key)
     if key is not None and format.keyed is not None:
         format, key = format.keyed(key_metadata.decode(key, file=location)), None
     source = open_ranges(store, location, key)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from icetree.codec import puffin
+from icetree.codec.encryption import key_metadata
 from icetree.errors import CorruptTable, NotFound
 from icetree.files.sealed import read_part, size_of
 from icetree.spec.entry.entry import Entries
@@ -33,11 +34,11 @@ def broken_vectors(
     """Yield (kind, file, rule, snapshot) for each rule that the DV of a telling breaks."""
     footers: dict[tuple[str, bytes | None], set[tuple[int, int]]] = {}
     for one in data_dvs.select(_NEEDED).to_pylist():
-        name, key = one["location"], one["key_metadata"]
+        name, key = one["location"], key_metadata.standard(one["key_metadata"])
         try:
             if (name, key) not in footers:
                 footers[name, key] = _blobs(name, key, store, table_location)
-            for kind, rule in _broken(one, footers[name, key], store, table_location):
+            for kind, rule in _broken(one, key, footers[name, key], store, table_location):
                 yield kind, name, rule, one[SEEN_IN]
         except puffin.WrongChecksum as error:
             yield Kind.CHECKSUM, name, error.rule, one[SEEN_IN]
@@ -58,14 +59,18 @@ def _blobs(name: str, key: bytes | None, store: Store, table_location: str) -> s
 
 
 def _broken(
-    one: Mapping[str, Any], blobs: set[tuple[int, int]], store: Store, table_location: str
+    one: Mapping[str, Any],
+    key: bytes | None,
+    blobs: set[tuple[int, int]],
+    store: Store,
+    table_location: str,
 ) -> Iterator[_Broken]:
     name, target, rows = one["location"], one["referenced_file"], one[TARGET_ROWS]
     offset, length = one["dv_offset"], one["dv_size_in_bytes"]
     if (offset, length) not in blobs:
         yield Kind.UNREADABLE, f"its footer names no blob at {offset} of {length} bytes"
     place = absolute(name, table_location)
-    blob = read_part(store, place, one["key_metadata"], offset=offset, length=length)
+    blob = read_part(store, place, key, offset=offset, length=length)
     positions = puffin.decode_dv(blob, file=name)
     if len(positions) != one["record_count"]:
         rule = f"the DV of {target} has {len(positions)} rows, its entry says"
