@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import datetime as dt
-import io
 import json
 import lzma
 import zlib
@@ -13,9 +12,9 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
-import fastavro
 import pyarrow as pa
 
+from tests.foreign.avro_values import Values, number
 from tests.foreign.columns import Field, Json, List, Map, Plain, Row, Struct, Type, named
 from tests.foreign.dress import Dress
 from tests.foreign.transforms import unscaled, whole
@@ -39,17 +38,7 @@ _CODECS: dict[str, Callable[[bytes], bytes]] = {
     "bzip2": bz2.compress,
     "xz": lzma.compress,
 }
-_HEADER = fastavro.parse_schema(
-    {
-        "type": "record",
-        "name": "header",
-        "fields": [
-            {"name": "magic", "type": {"type": "fixed", "name": "magic", "size": 4}},
-            {"name": "meta", "type": {"type": "map", "values": "bytes"}},
-            {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
-        ],
-    }
-)
+_META = {"type": "map", "values": "bytes"}
 
 
 def container(schema: Json, records: list[Any], dress: Dress, meta: dict[str, str]) -> bytes:
@@ -60,25 +49,21 @@ def container(schema: Json, records: list[Any], dress: Dress, meta: dict[str, st
     told["avro.schema"] = json.dumps(schema).encode()
     if codec != "null" or dress.chance(0.5):
         told["avro.codec"] = codec.encode()
-    out, sync = io.BytesIO(), rng.randbytes(16)
-    fastavro.schemaless_writer(out, _HEADER, {"magic": b"Obj\x01", "meta": told, "sync": sync})
-    parsed = fastavro.parse_schema(schema)
+    sync = rng.randbytes(16)
+    values = Values(dress.aside("blocks"))
+    out = bytearray(b"Obj\x01" + values.of(_META, told) + sync)
     size = rng.choice((1, 2, 3, 1000))
     for at in range(0, len(records), size):
-        block = io.BytesIO()
-        for record in records[at : at + size]:
-            fastavro.schemaless_writer(block, parsed, record)
-        packed = _CODECS[codec](block.getvalue())
-        for number in (len(records[at : at + size]), len(packed)):
-            fastavro.schemaless_writer(out, "long", number)
-        out.write(packed + sync)
-    return out.getvalue()
+        block = b"".join(values.of(schema, record) for record in records[at : at + size])
+        packed = _CODECS[codec](block)
+        out += number(len(records[at : at + size])) + number(len(packed)) + packed + sync
+    return bytes(out)
 
 
 def rows_file(rows: list[Row], columns: list[Field], dress: Dress) -> bytes:
     """Return a file of columns of the rows."""
     names = [each.name for each in columns]
-    if dress.chance(0.2):
+    if dress.chance(0.2) and not dress.named:
         names = names[1:] + names[:1]
     fields = [_field(each, dress, name) for each, name in zip(columns, names, strict=True)]
     records = [
@@ -91,8 +76,39 @@ def rows_file(rows: list[Row], columns: list[Field], dress: Dress) -> bytes:
     if dress.chance(0.2):
         fields.insert(0, {"name": "made_by", "type": "string", "field-id": 8001})
         records = [{"made_by": "another", **record} for record in records]
-    schema = {"type": "record", "name": "table", "fields": fields}
+    schema: Json = {"type": "record", "name": "table", "fields": fields}
+    if (rng := dress.aside("schema")) is not None:
+        schema = _spelled(schema, rng, named=dress.named)
     return container(schema, records, dress, {})
+
+
+def _spelled(schema: Any, rng: Random, *, named: bool) -> Any:
+    """Return a schema in other words: nothing of it means another thing.
+
+    Where columns are told by their names alone, no ids are left.
+    """
+    if isinstance(schema, list):
+        return [_spelled(each, rng, named=named) for each in schema]
+    if isinstance(schema, str):
+        return {"type": schema} if rng.random() < 0.1 else schema
+    found = {key: value for key, value in schema.items() if not (named and key.endswith("-id"))}
+    for key in ("type", "items", "values"):
+        if key in found and "logicalType" not in found and found[key] not in _KINDS:
+            found[key] = _spelled(found[key], rng, named=named)
+    if "fields" in found:
+        found["fields"] = [_spelled(each, rng, named=named) for each in found["fields"]]
+    if found.get("logicalType") == "decimal" and found["type"] == "fixed" and rng.random() < 0.3:
+        found = {key: value for key, value in found.items() if key not in ("name", "size")}
+        found["type"] = "bytes"
+    if rng.random() < 0.2:
+        found |= {"doc": "of another writer", "made-by": {"another": [1, None]}}
+    if rng.random() < 0.3:
+        found = dict(rng.sample(list(found.items()), len(found)))
+    return found
+
+
+#: What stands under `type` where that is no type by itself.
+_KINDS = ("record", "array", "map", "fixed", "enum")
 
 
 def _field(field: Field, dress: Dress, name: str | None = None) -> Json:

@@ -14,6 +14,12 @@ from tests.foreign.columns import Json
 _INT, _LONG, _STRING, _BINARY = pa.int32(), pa.int64(), pa.string(), pa.binary()
 
 
+def aside(rng: Random, what: str) -> Random:
+    """Return chance that takes none away: whatever is drawn from it, all else stays as it was."""
+    _, state, _ = rng.getstate()
+    return Random(f"{what} {state[0]} {state[-1]}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dress:
     """How a manifest's columns are dressed; plain by default, for trees that are made by hand."""
@@ -24,6 +30,14 @@ class Dress:
     #: Columns of another type, by id: an illegal file.
     retyped: dict[int, pa.DataType] = field(default_factory=dict)
     key_values: Json = field(default_factory=dict)
+    #: Whether a file's columns are told by their names alone.
+    named: bool = False
+    #: Whether what is strange, and legal, is drawn as well.
+    strange: bool = False
+
+    def aside(self, what: str) -> Random | None:
+        """Return chance for one more thing; None where there is none."""
+        return aside(self.rng, what) if self.rng is not None and self.strange else None
 
     def chance(self, probability: float) -> bool:
         return self.rng is not None and self.rng.random() < probability

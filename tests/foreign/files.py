@@ -9,13 +9,35 @@ from typing import Any
 from tests.foreign import blobs, stored
 from tests.foreign.columns import WHOLE, Row, is_nan, put
 from tests.foreign.drawn import draw_rows
-from tests.foreign.dress import Dress
+from tests.foreign.dress import Dress, aside
 from tests.foreign.layout import LINEAGE, Layout, Told
 from tests.foreign.model import DATA, EQUALITY, VECTOR, File
 from tests.foreign.tree import greatest, least
 from tests.foreign.vague import vague
 
 Stats = dict[int, dict[str, Any]]
+
+#: Parts of names: nothing in them is an escape, a query, a value or another folder.
+_ODD = (
+    *("n=7/", "name=__HIVE_DEFAULT_PARTITION__/", "at=2024-02-29T00%3A00/", "%", "%2F", "%20", " "),
+    *(
+        "+",
+        "#",
+        "?",
+        "a&b;",
+        "=",
+        "~",
+        ":",
+        "é",
+        "e\u0301",
+        "\u2028",
+        "🜂/",
+        "...",
+        "'\"",
+        "[*]{x}",
+        "\\",
+    ),
+)
 
 #: What is above all that a cut bound of a type may have been.
 _LONG: dict[str, Any] = {"string": "\U0010ffff", "binary": b"\xff"}
@@ -36,6 +58,8 @@ class Shop:
     formats: tuple[str, ...] = ("parquet",)
     #: Whether what is strange, and legal, is made as well.
     strange: bool = False
+    #: Whether a mapping of the table's tells which columns are those of the first schema, by name.
+    mapped: bool = False
 
     def store(self, folder: str, end: str, content: bytes) -> str:
         """Keep bytes under a new name, inside the table or somewhere else; return it."""
@@ -43,9 +67,16 @@ class Shop:
         base = self.table
         if folder == "data" and self.rng.random() < 0.15:
             base = "memory://elsewhere/files"
-        location = f"{base}/{folder}/{self.made}{end}"
+        location = f"{base}/{folder}/{self._odd(folder)}{self.made}{end}"
         self.stored[location] = content
         return location
+
+    def _odd(self, folder: str) -> str:
+        """Return what stands before a name, and means nothing at all."""
+        chance = aside(self.rng, "name")
+        if not self.strange or folder != "data" or chance.random() < 0.4:
+            return ""
+        return "".join(chance.choice(_ODD) for _ in range(chance.randint(1, 3)))
 
     def new_data(self, spec_id: int | None = None) -> File:
         """Make a data file of rows that no other has."""
@@ -65,7 +96,11 @@ class Shop:
         rng, like = self.rng, like or rows[0]
         columns, rows = list(self.layout.columns), [self.layout.kept(row) for row in rows]
         format = stored.draw_format(rng, self.formats)
-        content = stored.data_file(rows, columns, Dress(rng=rng), format=format, lineage=lineage)
+        chance = aside(rng, "all columns")
+        named = self.mapped and not lineage and len(self.layout.schemas) == 1
+        dress = Dress(rng=rng, named=named and chance.random() < 0.6, strange=self.strange)
+        told = self._told(spec_id, chance) if self.strange and not dress.named else frozenset()
+        content = stored.data_file(rows, columns, dress, format=format, lineage=lineage, told=told)
         return File(
             content=DATA,
             location=self.store("data", f".{format}", content),
@@ -76,9 +111,20 @@ class Shop:
             size=len(content),
             stats=self._column_stats(rows, lineage) | self._partition_stats(like, rows, spec_id),
             sort_order_id=rng.choice((None, 0, 1, *((77,) if self.strange else ()))),
-            split_offsets=rng.choice((None, stored.FIRST_SPLITS.get(format))) if rows else None,
+            split_offsets=rng.choice((None, stored.splits(content, format))) if rows else None,
             rows=rows,
             has_lineage=lineage,
+            key_metadata=b"another's key" if self.strange and chance.random() < 0.1 else None,
+        )
+
+    def _told(self, spec_id: int, chance: Random) -> frozenset[str]:
+        """Return columns that a file may leave to its partition to tell."""
+        parts = self.layout.specs[spec_id]
+        columns = {each.key for each in self.layout.columns}
+        return frozenset(
+            part.source
+            for part in parts
+            if part.transform == "identity" and part.source in columns and chance.random() < 0.3
         )
 
     def vectors(self, of: dict[int, tuple[File, frozenset[int]]]) -> list[File]:
@@ -86,6 +132,7 @@ class Shop:
         named = [(file.location, set(gone)) for file, gone in of.values()]
         content, places = blobs.puffin(named, self.rng if self.strange else None)
         location = self.store("data", ".puffin", content)
+        is_keyed = self.strange and aside(self.rng, "vectors").random() < 0.1
         return [
             File(
                 content=VECTOR,
@@ -100,6 +147,7 @@ class Shop:
                 else {},
                 target=file,
                 positions=gone,
+                key_metadata=b"another's key" if is_keyed else None,
                 offset=offset,
                 length=length,
             )
@@ -124,7 +172,9 @@ class Shop:
     ) -> File:
         """Make a position delete file of these rows, in the partition of a data file."""
         format = stored.draw_format(self.rng, self.formats)
-        content = stored.position_file(named, Dress(rng=self.rng), format=format)
+        content = stored.position_file(
+            named, Dress(rng=self.rng, strange=self.strange), format=format
+        )
         return File(
             content=VECTOR,
             location=self.store("data", f"-positions.{format}", content),
@@ -157,7 +207,9 @@ class Shop:
                 put(row, path, value)
         pruned = layout.pruned(keys)
         format = stored.draw_format(rng, self.formats)
-        content = stored.data_file(deleted, pruned, Dress(rng=rng), format=format, whole=True)
+        content = stored.data_file(
+            deleted, pruned, Dress(rng=rng, strange=self.strange), format=format, whole=True
+        )
         stats: Stats = {}
         for column in columns:
             if column.has_stats and rng.random() < 0.5:

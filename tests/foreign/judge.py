@@ -16,6 +16,7 @@ from icetree.table.table import Table
 from tests.foreign.columns import Row, comparable
 from tests.foreign.filters import filters_of
 from tests.foreign.layout import Schema
+from tests.foreign.spelled import document, marks
 from tests.foreign.world import World
 
 LINEAGE = ("_row_id", "_last_updated_sequence_number")
@@ -136,6 +137,14 @@ def require_refs(world: World, table: Table, chance: Random) -> None:
         id = world.writer.snapshots[at].schema_id
         schema = layout.schemas[id] if is_tag else layout.schema
         require_rows(table, schema, world.rows(at), chance, at=name)
+
+
+def require_kept(world: World, table: Table) -> None:
+    """Require that metadata still says what only its first writer knows of the table itself."""
+    told, now = world.stored[world.metadata_location], table.state.metadata_location
+    before = marks(document(told))
+    after = marks(document(table.files.store.read(now)))
+    assert before.items() <= after.items(), before.keys() - after.keys()
 
 
 def _same(found: Counter[str], expected: Counter[str], what: str) -> None:

@@ -37,7 +37,7 @@ def rows_file(rows: list[Row], columns: list[Field], dress: Dress) -> bytes:
     if dress.chance(0.2):
         fields.append(pa.field("of_no_id", pa.int32()))
         arrays.append(pa.array(range(len(rows)), pa.int32()))
-    if dress.chance(0.2):
+    if dress.chance(0.2) and not dress.named:
         fields = _turned(fields)
     table = pa.Table.from_arrays(arrays, schema=pa.schema(fields))
     out = io.BytesIO()
@@ -73,7 +73,7 @@ def _turned(fields: list[pa.Field]) -> list[pa.Field]:
 
 def _field(field: Field, dress: Dress, name: str | None = None) -> pa.Field:
     type, told = _type(field.type, dress)
-    told = {"iceberg.id": str(field.id), **told}
+    told = told if dress.named else {"iceberg.id": str(field.id), **told}
     if dress.chance(0.7):
         told["iceberg.required"] = str(field.required).lower()
     return pa.field(name or field.name, type, metadata=told)

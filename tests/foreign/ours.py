@@ -291,12 +291,12 @@ class Ours:
 
     def _store(self, end: str, content: bytes) -> str:
         self.made += 1
-        location = f"{self.table.location}/data/{self.branch}-{self.made}{end}"
+        location = self._full(f"data/{self.branch}-{self.made}{end}")
         self.table.files.store.write_new(location, content)
         return location
 
     def _full(self, name: str) -> str:
-        return name if "://" in name else f"{self.table.location}/{name}"
+        return name if "://" in name else f"{self.table.location.rstrip('/')}/{name}"
 
 
 def ours_on(world: World, table: Table, *, branch: str = "main", at: int | None = None) -> Ours:

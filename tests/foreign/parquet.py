@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import io
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.foreign.columns import Field, Json, Row, arrow_field, named, with_id
+from tests.foreign.columns import Json, with_id
 from tests.foreign.dress import PLAIN, Dress, encodings
+from tests.foreign.footers import rewritten
 from tests.foreign.layout import LAST_UPDATED, ROW_ID, Layout
 
 _INT, _LONG, _STRING, _BINARY = pa.int32(), pa.int64(), pa.string(), pa.binary()
@@ -87,12 +89,14 @@ _CODECS = ("none", "snappy", "gzip", "zstd", "lz4", "brotli")
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class Column:
     """A field that is written, with its values, and how the embedded Arrow schema has it."""
 
     field: pa.Field
     array: pa.Array
     worn: pa.Field
+    #: Its usual type, where it is stored as another.
+    usual: pa.DataType | None = None
 
 
 def manifest(
@@ -102,6 +106,8 @@ def manifest(
     dress: Dress = PLAIN,
 ) -> bytes:
     """Return a manifest of entries: dicts by the names above, stats by field id within."""
+    if (rng := dress.aside("places")) is not None and rng.random() < 0.3:
+        entries = [_respelled(entry, rng) for entry in entries]
     columns = [
         column
         for name, id, type in ENTRY
@@ -121,7 +127,22 @@ def manifest(
     )
 
 
-def _column(name: str, id: int, type: Any, values: list[Any], dress: Dress) -> list[_Column]:
+def _respelled(entry: Json, rng: Random) -> Json:
+    """Return an entry whose locations in full have no scheme, or one in capitals."""
+    found = dict(entry)
+    for name in ("location", "referenced_file"):
+        place = found.get(name)
+        if place is not None and place.startswith(_HERE):
+            rest = place.removeprefix(_HERE)
+            found[name] = rng.choice(("", "memory://foreign", "Memory://foreign")) + rest
+    return found
+
+
+#: Where paths without a scheme are, as is the table.
+_HERE = "memory://foreign"
+
+
+def _column(name: str, id: int, type: Any, values: list[Any], dress: Dress) -> list[Column]:
     required = id in REQUIRED
     if all(value is None for value in values) and not required and not dress.chance(0.3):
         return []
@@ -148,13 +169,13 @@ def _leaf(
     dress: Dress,
     *,
     required: bool = False,
-) -> _Column:
+) -> Column:
     array = pa.array(values, type)
     if id in dress.retyped:
         array = array.cast(dress.retyped[id])
     nullable = array.null_count > 0 or not required or dress.chance(0.3)
     worn = _field(name, dress.type(array.type), id, nullable=nullable)
-    return _Column(_field(name, array.type, id, nullable=nullable), array, worn)
+    return Column(_field(name, array.type, id, nullable=nullable), array, worn)
 
 
 def _field(name: str, type: pa.DataType, id: int, *, nullable: bool = True) -> pa.Field:
@@ -170,14 +191,14 @@ def _field(name: str, type: pa.DataType, id: int, *, nullable: bool = True) -> p
     return pa.field(name, type, nullable=nullable, metadata=with_id(id))
 
 
-def _struct(name: str, id: int, members: list[_Column], absent: list[bool]) -> _Column:
+def _struct(name: str, id: int, members: list[Column], absent: list[bool]) -> Column:
     array = pa.StructArray.from_arrays(
         [_as(member.array, member.field.type) for member in members],
         fields=[member.field for member in members],
         mask=pa.array(absent) if any(absent) else None,
     )
     worn = pa.struct([member.worn for member in members])
-    return _Column(
+    return Column(
         pa.field(name, array.type, nullable=any(absent), metadata=with_id(id)),
         array,
         pa.field(name, worn, nullable=any(absent), metadata=with_id(id)),
@@ -188,7 +209,7 @@ def _as(array: pa.Array, type: pa.DataType) -> pa.Array:
     return array if array.type == type else array.cast(type)
 
 
-def _unknown(size: int, id: int, name: str, dress: Dress) -> _Column:
+def _unknown(size: int, id: int, name: str, dress: Dress) -> Column:
     assert dress.rng is not None
     values: pa.Array = dress.rng.choice(
         (
@@ -198,7 +219,7 @@ def _unknown(size: int, id: int, name: str, dress: Dress) -> _Column:
         )
     )
     field = pa.field(name, values.type, metadata=with_id(id))
-    return _Column(field, values, field)
+    return Column(field, values, field)
 
 
 _ODD = pa.struct(
@@ -211,7 +232,7 @@ _ODD = pa.struct(
 )
 
 
-def _stats(entries: list[Json], layout: Layout, dress: Dress) -> list[_Column]:
+def _stats(entries: list[Json], layout: Layout, dress: Dress) -> list[Column]:
     every = [entry.get("content_stats") or {} for entry in entries]
     structs = []
     fields = [each for each in layout.stats_fields if any(each.id in told for told in every)]
@@ -240,20 +261,28 @@ def _stats(entries: list[Json], layout: Layout, dress: Dress) -> list[_Column]:
     return [_struct("content_stats", 10_000, structs, absent)]
 
 
-def _renamed(columns: list[_Column]) -> list[_Column]:
+def _renamed(columns: list[Column]) -> list[Column]:
     """Give columns other names, known ones among them: readers go by ids."""
     names = [column.field.name for column in columns]
     turned = names[1:] + names[:1]
     return [
-        _Column(column.field.with_name(name), column.array, column.worn.with_name(name))
+        Column(column.field.with_name(name), column.array, column.worn.with_name(name))
         for column, name in zip(columns, turned, strict=True)
     ]
 
 
 def write(
-    columns: list[_Column], dress: Dress, *, key_values: dict[str, str] | None = None
+    columns: list[Column],
+    dress: Dress,
+    *,
+    key_values: dict[str, str] | None = None,
+    decimals: dict[str, tuple[int, int]] | None = None,
+    **more: Any,
 ) -> bytes:
-    """Return a Parquet file in one of the many ways there are."""
+    """Return a Parquet file in one of the many ways there are.
+
+    `decimals` are stored as bytes; `more` are options of the writer.
+    """
     schema = pa.schema([column.field for column in columns])
     table = pa.Table.from_arrays([column.array for column in columns], schema=schema)
     options: dict[str, Any] = {}
@@ -276,22 +305,52 @@ def write(
             "use_compliant_nested_type": rng.random() < 0.8,
         }
         if not options["use_dictionary"] and rng.random() < 0.6:
-            options["column_encoding"] = encodings(schema, rng, options["data_page_version"])
+            options["column_encoding"] = _encodings(columns, rng, options["data_page_version"])
+            if "use_deprecated_int96_timestamps" in more:
+                options["column_encoding"] = dict.fromkeys(options["column_encoding"], "PLAIN")
         size = rng.choice((1, 2, 3, 1000))
     out = io.BytesIO()
-    with pq.ParquetWriter(out, schema, store_schema=False, **options) as writer:
+    with pq.ParquetWriter(out, schema, store_schema=False, **options, **more) as writer:
         writer.add_key_value_metadata(told)
-        writer.write_table(table, row_group_size=size)
-    return out.getvalue()
+        for part in _parts(table, dress):
+            writer.write_table(part, row_group_size=size)
+    other = dress.aside("footer")
+    if other is None or (other.random() < 0.5 and not dress.named and not decimals):
+        return out.getvalue()
+    # One chunk has the values of a column, however it is worn.
+    texts = {
+        column.field.name: column.array.to_pylist()
+        for column in columns
+        if _is_bytes(column.array.type)
+    }
+    return rewritten(
+        out.getvalue(),
+        other,
+        texts=texts,
+        decimals=decimals or {},
+        named=dress.named,
+        is_manifest=decimals is None,
+    )
 
 
-def rows_file(rows: list[Row], columns: list[Field], dress: Dress) -> bytes:
-    """Return a file of columns of the rows."""
-    made = []
-    for each in columns:
-        values = [named(each.type, row.get(each.key)) for row in rows]
-        own = arrow_field(each)
-        # A duration is a matter of manifests: their numbers are the format's.
-        worn = own if own.type == _LONG else own.with_type(dress.nested(own.type))
-        made.append(_Column(own, pa.array(values, own.type), worn))
-    return write(made, dress)
+def _encodings(columns: list[Column], rng: Random, page: str) -> dict[str, str]:
+    usual = [c.field.with_type(c.usual) if c.usual else c.field for c in columns]
+    chosen = encodings(pa.schema(usual), rng, page)
+    return chosen | {c.field.name: "PLAIN" for c in columns if c.usual and c.field.name in chosen}
+
+
+def _is_bytes(type: pa.DataType) -> bool:
+    kinds = (pa.types.is_string, pa.types.is_binary, pa.types.is_fixed_size_binary)
+    return any(holds(type) for holds in kinds)
+
+
+def _parts(table: pa.Table, dress: Dress) -> list[pa.Table]:
+    """Return a table in parts, some of which may have no rows: each is a row group at least."""
+    rng = dress.aside("parts")
+    if rng is None or rng.random() < 0.7:
+        return [table]
+    at = rng.randint(0, table.num_rows)
+    if not table.num_rows:
+        # No row group at all, or several.
+        return [table] * rng.choice((0, 2))
+    return [table.slice(0, at), *[table.slice(0, 0)] * rng.randint(0, 2), table.slice(at)]

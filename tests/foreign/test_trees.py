@@ -13,7 +13,7 @@ import pytest
 from tests.effort import EFFORT, SEED
 from tests.foreign.branches import require_branches
 from tests.foreign.by_hand import Hand, plain_file
-from tests.foreign.judge import open_table, require_read_right
+from tests.foreign.judge import open_table, require_kept, require_read_right
 from tests.foreign.model import DATA, EQUALITY
 from tests.foreign.ours import ours_on
 from tests.foreign.stored import FORMATS
@@ -93,7 +93,9 @@ def test_an_equality_delete_whose_bounds_touch_those_of_a_file_applies(
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_any_tree_of_another_writer_can_be_committed_to(seed: int) -> None:
     world = draw_world(seed)
-    ours_on(world, open_table(world)).commit(6)
+    table = open_table(world)
+    ours_on(world, table).commit(6)
+    require_kept(world, table)
 
 
 @pytest.mark.law

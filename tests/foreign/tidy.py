@@ -28,6 +28,7 @@ class Tidy:
     rng: Random
     names: Names
     specs: list[int]
+    chance: Random
 
     def run(self, tree: Tree, commit: Commit) -> None:
         """Move entries from the root to leaves and from leaf to leaf; the table stays the same."""
@@ -76,19 +77,43 @@ class Tidy:
             commit.new_leaves.append((leaf, EXISTING))
 
     def _compact(self, tree: Tree, leaf: Leaf, commit: Commit) -> None:
+        """Write what lives in a leaf anew, by itself or with others; or in the root, from now on."""
+        how = self.chance.random()
+        if how < 0.15:
+            tree.files += leaf.live()
+            self._drop(tree, leaf, commit)
+            follow(tree, leaf, None, commit)
+            return
+        leaves = [leaf] if how < 0.7 else [leaf, *self._beside(tree, leaf, commit)]
+        entries = [(file, EXISTING) for each in leaves for file in each.live()]
         made = Leaf(
             content=leaf.content,
             location="",
             format="parquet",
-            entries=[(file, EXISTING) for file in leaf.live()],
+            entries=entries,
             snapshot_id=commit.id,
             sequence_number=commit.sequence_number,
             owner=leaf.owner,
         )
         commit.new_leaves.append((made, EXISTING))
-        self._drop(tree, leaf, commit)
+        for each in leaves:
+            self._drop(tree, each, commit)
         tree.leaves.append(made)
-        follow(tree, leaf, made, commit)
+        for each in leaves:
+            follow(tree, each, made, commit)
+
+    def _beside(self, tree: Tree, leaf: Leaf, commit: Commit) -> list[Leaf]:
+        """Return other leaves that may be merged with one."""
+        return [
+            each
+            for each in tree.leaves
+            if each is not leaf
+            and (each.content, each.owner) == (leaf.content, leaf.owner)
+            and each.live()
+            and not commit.is_new(each)
+            and each not in commit.touched
+            and not any(file.deleted for file in each.live())
+        ]
 
     def _drop(self, tree: Tree, leaf: Leaf, commit: Commit) -> None:
         """Take a leaf away that holds nothing any more: without a word, or marked DELETED."""

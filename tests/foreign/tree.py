@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.foreign import blobs, parquet
 from tests.foreign.columns import Json
-from tests.foreign.dress import Dress
+from tests.foreign.dress import Dress, aside
 from tests.foreign.layout import Layout
 from tests.foreign.model import File
 
@@ -220,6 +220,8 @@ def counts(leaf: Leaf, rng: Random) -> Json:
     ages = [file.sequence_number for file, status in leaf.entries if status != DELETED]
     if ages and rng.random() < 0.8:
         found["min_sequence_number"] = min(age or 0 for age in ages)
+    if (chance := aside(rng, "counts")).random() < 0.2:
+        del found[chance.choice([name for name in found if "rows" in name])]
     return found
 
 

@@ -7,6 +7,7 @@ from random import Random
 
 from tests.foreign.columns import Row
 from tests.foreign.drawn import draw_layout
+from tests.foreign.dress import aside
 from tests.foreign.evolution import evolved
 from tests.foreign.files import Shop
 from tests.foreign.history import metadata
@@ -47,7 +48,16 @@ class World:
 def new_writer(rng: Random, *, full: float) -> Writer:
     """Return a writer of an empty table."""
     layout = draw_layout(rng)
-    shop = Shop(table=TABLE, layout=layout, rng=rng, stored={}, formats=FORMATS, strange=True)
+    mapped = aside(rng, "mapping").random() < 0.3
+    shop = Shop(
+        table=TABLE,
+        layout=layout,
+        rng=rng,
+        stored={},
+        formats=FORMATS,
+        strange=True,
+        mapped=mapped,
+    )
     return Writer(rng=rng, layout=layout, shop=shop, names=Names(table=TABLE, rng=rng, full=full))
 
 

@@ -7,7 +7,7 @@ from random import Random
 
 from tests.foreign import blobs, legacy, parquet
 from tests.foreign.columns import Json
-from tests.foreign.dress import Dress
+from tests.foreign.dress import Dress, aside
 from tests.foreign.files import Shop
 from tests.foreign.layout import Layout
 from tests.foreign.model import DATA, File
@@ -124,7 +124,7 @@ class Writer:
                 for file in leaf.live():
                     file.first_row_id = self.next_row_id
                     self.next_row_id += file.record_count
-            dress = Dress(rng=self.rng)
+            dress = self._dress()
             content = legacy.encode(leaf, version, spec_id, self.layout, dress)
             leaf.location, leaf.size = self.shop.store("metadata", ".avro", content), len(content)
             leaf.counts = counts(leaf, self.rng)
@@ -149,7 +149,12 @@ class Writer:
         tombstones = [file for file in gone if file in tree.files]
         tree.files = [file for file in tree.files if file not in gone]
         self._remove_from_leaves(tree, gone, commit)
-        Tidy(rng=rng, names=self.names, specs=list(self.layout.specs)).run(tree, commit)
+        Tidy(
+            rng=rng,
+            names=self.names,
+            specs=list(self.layout.specs),
+            chance=aside(rng, "all tidy"),
+        ).run(tree, commit)
         in_root = self._place(tree, added, tombstones, commit)
         # What a leaf is called is known when it is written.
         kept = [(leaf, EXISTING) for leaf in tree.leaves if not commit.is_new(leaf)]
@@ -160,10 +165,13 @@ class Writer:
                 commit.rows.append((file_entry(file, EXISTING, self.names), file))
         rng.shuffle(commit.rows)
         self.next_row_id, silent = number(commit.rows, in_root, first, rng)
+        if self.shop.strange:
+            # More may be taken than are given.
+            self.next_row_id += aside(rng, "ids").choice((0, 0, 0, 7))
         self._unsay(commit, in_root)
         self._finish_leaves(commit, silent)
         rows = [row for row, _ in commit.rows]
-        dress = Dress(rng=rng)
+        dress = self._dress()
         root = self.store_root(rows, dress)
         self.clock_ms += rng.randrange(1, 5000)
         made = Snapshot(
@@ -187,6 +195,9 @@ class Writer:
         self.rows = rows
         content = parquet.manifest(rows, "root", self.layout, dress)
         return self.shop.store("metadata", "-root.parquet", content)
+
+    def _dress(self) -> Dress:
+        return Dress(rng=self.rng, strange=self.shop.strange)
 
     def _new_id(self) -> int:
         return self.rng.randrange(1, 1 << 62)
@@ -326,7 +337,7 @@ class Writer:
         """Write the new leaves, then the rows of the root that wait for their names."""
         rng = self.rng
         for leaf, _ in commit.new_leaves:
-            dress = Dress(rng=rng)
+            dress = self._dress()
             tracking = self._unsaid(leaf, commit)
             content = encode_leaf(leaf, self.layout, self.names, dress, tracking)
             leaf.location = self.shop.store("metadata", "-leaf.parquet", content)
