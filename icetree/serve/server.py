@@ -79,6 +79,10 @@ class Server:
         self.serving.watching.tell(request, answer, route=told.route, who=told.who, seconds=seconds)
         return answer
 
+    def tell(self, request: Request, answer: Answer) -> None:
+        """Take note of a request that was refused before anybody looked at what it asks for."""
+        self.serving.watching.tell(request, answer, route="none", who="", seconds=0.0)
+
     def close(self) -> None:
         """End what goes on without a request; those that were begun are done by now."""
         self.serving.submitted.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 from urllib.parse import parse_qsl
 
 from icetree.errors import InvalidInput
+from icetree.serve.http.connection import nonsense
 from icetree.serve.http.intake import Gone, Intake, Message, Receive
 from icetree.serve.http.limits import Limits
 from icetree.serve.protocol.refusals import Refused, refusal, refused
@@ -55,6 +56,12 @@ class App:
         elif scope["type"] == "http":
             await self._http(scope, receive, send)
 
+    def nonsense(self, peer: str) -> Answer:
+        """Return what is answered to what is no request by HTTP."""
+        answer = nonsense()
+        self._server.tell(Request(method="", path="", peer=peer), answer)
+        return answer
+
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while (await receive())["type"] != "lifespan.shutdown":
             await send({"type": "lifespan.startup.complete"})
@@ -64,6 +71,7 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _http(self, scope: Message, receive: Receive, send: Send) -> None:
+        head = _first_line(scope)
         try:
             head = self._head(scope)
             # Who is refused whatever the body says gets no room for one.
@@ -77,9 +85,11 @@ class App:
         except Gone:
             return
         except (Refused, InvalidInput) as error:
-            # The rest of the body is not read: the connection cannot be used again.
-            answer = refusal(error)
-            await self._send(send, answer, answer.body(), close=True)
+            await self._refuse(send, head, error)
+            return
+        except asyncio.CancelledError:
+            stops = Refused(503, "ServiceUnavailableException", "the server stops: try again")
+            await self._refuse(send, head, stops)
             return
         request = replace(head, body=body)
         # The body of who is refused is not read, so that nothing is heard of its going either.
@@ -91,6 +101,12 @@ class App:
                 listening.cancel()
         await self._send(send, answer, told, close=route is None and head.has_body)
 
+    async def _refuse(self, send: Send, head: Request, error: Refused | InvalidInput) -> None:
+        """Refuse before the body is read, so that the connection cannot be used again."""
+        answer = refusal(error)
+        self._server.tell(head, answer)
+        await self._send(send, answer, answer.body(), close=True)
+
     def _head(self, scope: Message) -> Request:
         size = len(scope["raw_path"]) + len(scope["query_string"])
         size += sum(len(name) + len(value) for name, value in scope["headers"])
@@ -100,17 +116,18 @@ class App:
                 "RequestHeaderFieldsTooLargeException",
                 f"the head of a request has {self._limits.head_bytes:,} bytes at most",
             )
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
-        }
+        headers = _headers(scope["headers"])
+        if headers.keys() >= {"content-length", "transfer-encoding"}:
+            # A proxy may go by the other one, and see one request where here are two.
+            raise Refused(
+                400, "BadRequestException", "a request has one length: leave out the other"
+            )
         host = headers.get("host", "")
-        return Request(
-            method=scope["method"],
-            path=scope["raw_path"].decode("latin-1"),
+        return replace(
+            _first_line(scope),
             query=_query(scope["query_string"]),
             headers=headers,
             base=f"{scope['scheme']}://{host}" if host else "",
-            peer=scope["client"][0] if scope.get("client") else "",
         )
 
     async def _worked(self, request: Request, *, tells: bool) -> tuple[Answer, bytes]:
@@ -118,13 +135,15 @@ class App:
         if self._taken >= limits.workers + limits.waiting:
             self._intake.let_go(request.body)
             answer = refused(503, "ServiceUnavailableException", "the server is busy: try again")
+            self._server.tell(request, answer)
             return answer, answer.body()
         self._taken += 1
         work = asyncio.get_running_loop().run_in_executor(self._pool, self._work, request)
         work.add_done_callback(partial(self._done, request.body))
         try:
             return await asyncio.wait_for(asyncio.shield(work), limits.work_s)
-        except asyncio.TimeoutError:
+        except (asyncio.TimeoutError, asyncio.CancelledError):
+            # Cancelled is who is not answered in time when the server stops.
             if tells:
                 request.stop.now("nobody waits for it any more")
                 answer = refused(503, "ServiceUnavailableException", "the answer takes too long")
@@ -169,6 +188,22 @@ class App:
         ]
         await send({"type": "http.response.start", "status": answer.status, "headers": encoded})
         await send({"type": "http.response.body", "body": body})
+
+
+def _first_line(scope: Message) -> Request:
+    return Request(
+        method=scope["method"],
+        path=scope["raw_path"].decode("latin-1"),
+        peer=scope["client"][0] if scope.get("client") else "",
+    )
+
+
+def _headers(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Read headers; one that is there several times is a list, and none of them where one is meant."""
+    found: dict[str, list[str]] = {}
+    for name, value in given:
+        found.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
+    return {name: ", ".join(values) for name, values in found.items()}
 
 
 def _only_tells(request: Request, route: Route | None) -> bool:

@@ -71,13 +71,16 @@ class Address:
 def serving(server: Server, limits: Limits | None = None, tls: Tls | None = None) -> uvicorn.Server:
     """Return what answers on a socket: `run` it, set `should_exit` to have it stop."""
     limits = limits or Limits()
-    kind = connections(limits)
+    app = App(server, limits)
+    kind = connections(limits, app.nonsense)
     config = uvicorn.Config(
-        App(server, limits),
+        app,
         http=kind,
         ws="none",
         lifespan="on",
         log_config=None,
+        # What clients do wrong is told as all that they do.
+        log_level="error",
         access_log=False,
         server_header=False,
         proxy_headers=False,
