@@ -45,6 +45,11 @@ class Route:
         return self.method != "POST" or self.needs is Needs.NOTHING
 
     @property
+    def is_question(self) -> bool:
+        """Whether it only asks, however often: a plan, the tasks of one."""
+        return self.method == "POST" and self.needs is Needs.READ
+
+    @property
     def takes_json(self) -> bool:
         """Whether a body is JSON; the one that asks for a token is a form."""
         return self.method == "POST" and self.needs is not Needs.NOTHING

@@ -104,8 +104,9 @@ class Server:
         if isinstance(found, Answer):
             return found
         route, call = found
-        if route.needs is Needs.NOTHING:
-            # Nobody is known here: a key is anyone's, and would tell one what another was told.
+        if route.needs is Needs.NOTHING or route.is_question:
+            # Where nobody is known a key is anyone's, and would tell one what another was told; and plans
+            # that are kept would take the room of what has been changed.
             return _called(route, call)
         return self._answered.once(call.who.name, request, lambda: _called(route, call))
 

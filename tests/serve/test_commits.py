@@ -316,6 +316,15 @@ def test_a_request_repeated_under_its_key_is_carried_out_once(client: Client, la
     assert client.delete(T, idempotency_key="no").status == 400
 
 
+def test_no_answer_to_a_mere_question_is_kept_for_its_key(client: Client) -> None:
+    """Plans of some megabytes would take the room of what is to be told again."""
+    create(client)
+    key = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
+    first = client.post(f"{T}/plan", {}, idempotency_key=key)
+    other = client.post(f"{T}/plan", {"min-rows-requested": 1}, idempotency_key=key)
+    assert (first.status, other.status) == (200, 200)
+
+
 def test_reports_are_logged_on_one_line(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     create(client)
     report = {"report-type": "scan-report", "table-name": "x\ny", "snapshot-id": 1, "metrics": {"a\n": 1}}  # fmt: skip

@@ -58,3 +58,30 @@ def test_what_is_in_the_works_keeps_no_answer_of_others(monkeypatch: pytest.Monk
 
     answered.once("w", request(new_uuid()), whole)
     assert made.count(old) == 2
+
+
+@pytest.mark.parametrize("limit", ["_MOST", "_MOST_BYTES"])
+def test_no_client_has_what_others_are_told_again_forgotten(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, limit, 10 if limit == "_MOST" else 1_000)
+    answered, key = Answered(), new_uuid()
+    first = answered.once("writer", request(key), lambda: Answer(document=b"landed"))
+    keys = [new_uuid() for _ in range(50)]
+    for each in keys:
+        answered.once("reader", request(each), lambda: Answer(document=b"x" * 200))
+    again = answered.once("writer", request(key), lambda: Answer(document=b"refused"))
+    assert again == first
+    # Of its own it has the newest.
+    for each, is_kept in ((keys[-1], True), (keys[0], False)):
+        told = answered.once("reader", request(each), lambda: Answer(document=b"anew"))
+        assert (told.document != b"anew") == is_kept
+
+
+def test_answers_are_forgotten_when_their_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idempotency, "LIFETIME_S", -1)
+    answered, key = Answered(), new_uuid()
+    answered.once("w", request(key), lambda: Answer(document=b"first"))
+    answered.once("other", request(new_uuid()), Answer)
+    told = answered.once("w", request(key), lambda: Answer(document=b"second"))
+    assert told.document == b"second"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
@@ -19,7 +19,7 @@ HEADER: Final = "idempotency-key"
 #: How long a key is remembered, and how that is written.
 LIFETIME_S: Final = 1_800
 LIFETIME: Final = "PT30M"
-#: How many keys are remembered, and how many bytes of answers: the oldest go first.
+#: How many keys are remembered, and how many bytes of answers: those go first of who has the most.
 _MOST: Final = 10_000
 _MOST_BYTES: Final = 128 << 20
 _KEY: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -37,12 +37,16 @@ class _Kept:
 
 
 class Answered:
-    """What was answered under each key, of late."""
+    """What was answered under each key, of late.
+
+    Whoever has many answers kept loses its own: what others are told again does not depend on it.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
-        self._size_bytes = 0
+        #: By client and key, the oldest first; and the bytes of answers, by client.
+        self._kept: dict[str, dict[str, _Kept]] = {}
+        self._sizes_bytes: Counter[str] = Counter()
 
     def once(self, who: str, request: Request, carry_out: Callable[[], Answer]) -> Answer:
         """Return the answer to a request, carried out now or before under the same key.
@@ -71,7 +75,7 @@ class Answered:
         try:
             answer = carry_out()
             if answer.status < 500:
-                self._keep(mine, answer)
+                self._keep(who, mine, answer)
             return answer
         finally:
             if mine.answer is None:
@@ -81,33 +85,45 @@ class Answered:
         """Return what is kept under a key, which is now this request's where nothing was."""
         with self._lock:
             self._make_room(oldest_s=mine.at_s - LIFETIME_S)
-            return self._kept.setdefault((who, key.lower()), mine)
+            return self._kept.setdefault(who, {}).setdefault(key.lower(), mine)
 
-    def _keep(self, mine: _Kept, answer: Answer) -> None:
+    def _keep(self, who: str, mine: _Kept, answer: Answer) -> None:
         size_bytes = len(answer.body())
         with self._lock:
             mine.answer, mine.size_bytes = answer, size_bytes
-            self._size_bytes += size_bytes
+            self._sizes_bytes[who] += size_bytes
 
     def _make_room(self, *, oldest_s: float) -> None:
-        """Forget the oldest answers; what is in the works stays, and keeps none of them."""
-        for key, kept in [*self._kept.items()] if self._is_full(oldest_s) else ():
-            if kept.answer is not None:
-                self._size_bytes -= kept.size_bytes
-                del self._kept[key]
-                if not self._is_full(oldest_s):
-                    return
+        """Forget answers that are too old, or too many; what is in the works stays, and keeps none."""
+        for who in [*self._kept]:
+            while (oldest := self._oldest(who)) and self._kept[who][oldest].at_s < oldest_s:
+                self._drop(who, oldest)
+        while (most := self._most()) and (oldest := self._oldest(most)):
+            self._drop(most, oldest)
 
-    def _is_full(self, oldest_s: float) -> bool:
-        oldest = next((each for each in self._kept.values() if each.answer is not None), None)
-        return oldest is not None and (
-            oldest.at_s < oldest_s or len(self._kept) >= _MOST or self._size_bytes > _MOST_BYTES
-        )
+    def _most(self) -> str | None:
+        """Return the client that has the most, of those with answers, where all is too much."""
+        counts = Counter({who: len(kept) for who, kept in self._kept.items() if self._oldest(who)})
+        if self._sizes_bytes.total() > _MOST_BYTES:
+            return max(counts, key=lambda who: self._sizes_bytes[who], default=None)
+        is_full = sum(map(len, self._kept.values())) >= _MOST
+        return max(counts, key=lambda who: counts[who], default=None) if is_full else None
+
+    def _oldest(self, who: str) -> str | None:
+        """Return the key of a client's oldest answer."""
+        kept = self._kept.get(who, {}).items()
+        return next((key for key, each in kept if each.answer is not None), None)
 
     def _forget(self, who: str, key: str, mine: _Kept) -> None:
         with self._lock:
-            if self._kept.get((who, key.lower())) is mine:
-                del self._kept[who, key.lower()]
+            if self._kept.get(who, {}).get(key.lower()) is mine:
+                self._drop(who, key.lower())
+
+    def _drop(self, who: str, key: str) -> None:
+        """Forget a key, and a client that has no other."""
+        self._sizes_bytes[who] -= self._kept[who].pop(key).size_bytes
+        if not self._kept[who]:
+            del self._kept[who], self._sizes_bytes[who]
 
 
 def _digest(request: Request) -> bytes:
