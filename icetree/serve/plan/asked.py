@@ -20,6 +20,7 @@ from icetree.table.table import Table
 
 #: Columns of stats, or of a projection, that one request may name.
 _MOST_NAMES: Final = 100_000
+NO_FILTER: Final = msgspec.Raw()
 
 
 class PlanBody(Body, frozen=True, kw_only=True):
@@ -50,7 +51,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: Where an incremental scan starts; what was appended after it is asked for.
     since_id: int | None = None
     schema_id: int
-    filter: Any = None
+    #: JSON, which takes many times the room once it is decoded; empty where there is none.
+    filter: msgspec.Raw = NO_FILTER
     #: Whether names of the filter may mean other columns than those that the schema has.
     is_unsure: bool = False
     case_sensitive: bool = True
@@ -61,6 +63,20 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def id(self) -> str:
         """What tells it from every other scan."""
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:32]
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return len(bytes(self.filter)) + 8 * len(self.stats_fields)
+
+    @property
+    def filter_document(self) -> Any:
+        """The filter as a document, None where there is none; InvalidInput for what is no JSON."""
+        text = bytes(self.filter)
+        try:
+            return msgspec.json.decode(text) if text else None
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"the filter cannot be read: {error}") from None
 
 
 read_body: Final = reads(PlanBody)
@@ -89,7 +105,7 @@ def asked_of(table: Table, body: PlanBody) -> Asked:
         snapshot_id=upto.snapshot_id if upto else None,
         since_id=body.start_snapshot_id,
         schema_id=schema.schema_id,
-        filter=body.filter,
+        filter=NO_FILTER if body.filter is None else msgspec.Raw(msgspec.json.encode(body.filter)),
         is_unsure=meant.is_unsure,
         case_sensitive=body.case_sensitive,
         stats_fields=_ids(schema, stats_fields, body, "stats-fields"),

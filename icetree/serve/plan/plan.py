@@ -155,7 +155,8 @@ def _planned(call: Call, table: Table, asked: Asked) -> Planned:
     if held is not None:
         return held
     planned = make_plan(table, asked, call.request.stop)
-    call.serving.plans.put((asked, planned), planned.nbytes, *_whose(table), asked.id)
+    size = planned.nbytes + asked.nbytes
+    call.serving.plans.put((asked, planned), size, *_whose(table), asked.id)
     return planned
 
 

@@ -59,7 +59,7 @@ class Planned:
     def nbytes(self) -> int:
         """How much memory it takes."""
         tasks, deletes = self.plan.tasks, self.plan.deletes
-        size: int = tasks.nbytes + deletes.nbytes
+        size: int = tasks.nbytes + deletes.nbytes + sum(map(len, self.residuals))
         return size
 
     @property
@@ -136,10 +136,11 @@ def make_plan(table: Table, asked: Asked, stop: Stop | None = None) -> Planned:
     metadata = table.metadata
     schema = metadata.schema(asked.schema_id)
     now = metadata.shape()
+    filter = asked.filter_document
     where: BooleanExpression = (
         AlwaysTrue()
-        if asked.filter is None
-        else filter_from_json(asked.filter, schema, case_sensitive=asked.case_sensitive)
+        if filter is None
+        else filter_from_json(filter, schema, case_sensitive=asked.case_sensitive)
     )
     if asked.is_unsure:
         where = Unsure()

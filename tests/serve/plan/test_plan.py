@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import gc
 import gzip
 import json
+import tracemalloc
+import zlib
 from typing import Any
 
 import pyarrow as pa
@@ -168,6 +172,37 @@ def test_plans_that_are_held_are_bounded(lake: Lake, table: Table) -> None:
     assert 0 < plans.size_bytes <= 100_000
     assert client.get(f"{PLAN}/{ids[-1]}").status == 200
     assert client.get(f"{PLAN}/{ids[0]}").status == 404
+
+
+def test_a_plan_that_is_held_takes_no_more_memory_than_is_accounted_for(
+    lake: Lake, table: Table
+) -> None:
+    """JSON is many times as large once it is decoded, and a filter as long as its client likes."""
+    del table
+    plans: Held[Any] = Held()
+    client = Client(Server(lake, plans=plans))
+    long = {"type": "in", "term": "id", "values": [[]] * 100_000}
+    plan(client, filter=at_most(1))
+    before = plans.size_bytes
+    gc.collect()
+    tracemalloc.start()
+    try:
+        plan(client, filter=long)
+        gc.collect()
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 2 * (plans.size_bytes - before) < 2_000_000
+
+
+def test_a_token_with_a_filter_that_nobody_can_read_is_refused(lake: Lake, table: Table) -> None:
+    del table
+    client = Client(Server(lake, plan_page=4))
+    [token, _] = plan(client, filter={"type": "not-eq", "term": "s", "value": "none"}).plan_tasks
+    told = zlib.decompress(base64.urlsafe_b64decode(token))
+    for bad in (b'"\\ud800"', b'"\xff"', b"[" * 100_000 + b"]" * 100_000):
+        forged = base64.urlsafe_b64encode(zlib.compress(told.replace(b'"none"', bad))).decode()
+        assert client.post(TASKS, {"plan-task": forged}).status in (400, 404)
 
 
 def test_plans_that_nobody_asks_for_expire(lake: Lake, table: Table) -> None:
