@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from icetree.serve.protocol import bodies
 from icetree.table.lake import Lake
 from tests.effort import EFFORT, SEED
 from tests.serve.asking import Client
@@ -151,3 +154,40 @@ def test_a_form_that_cannot_be_read_gets_no_token(client: Client) -> None:
         b"grant_type=password",
     ):
         assert client.post("/v1/oauth/tokens", form).status in (200, 400)
+
+
+@pytest.mark.parametrize("value", ["[]", "{}", "1", '"ab"'])
+def test_a_body_of_more_values_than_anybody_needs_is_refused_before_it_is_read(
+    client: Client, lake: Lake, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes many times more room than it does as JSON."""
+    monkeypatch.setattr(bodies, "_MOST_VALUES", 1_000)
+    lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+    few, many = (",".join([value] * count) for count in (400, 1_100))
+    for path, body in (
+        (f"{T}/plan", '{"filter": {"type": "true", "more": [%s]}}'),
+        (f"{T}/metrics", '{"report-type": "x", "metrics": {"a": [%s]}}'),
+        ("/v1/namespaces", '{"namespace": ["a"], "what": [%s]}'),
+    ):
+        told = client.post(path, (body % many).encode())
+        assert told.error == (400, "BadRequestException")
+        assert "1,000 values" in told.json["error"]["message"]
+        assert client.post(path, (body % few).encode()).status < 300
+
+
+def test_a_token_that_is_small_and_unpacks_to_many_values_is_refused(
+    client: Client, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies, "_MOST_VALUES", 1_000)
+    uuid = lake.create_table("db.t", pa.schema([("id", pa.int64())])).metadata.table_uuid
+    asked = {"table_uuid": uuid, "meaning": "x", "snapshot_id": None, "schema_id": 0}
+    messages = []
+    for count in (10, 2_000):
+        token = {"asked": {**asked, "stats_fields": [1] * count}, "start": 0, "stop": 1}
+        packed = base64.urlsafe_b64encode(zlib.compress(json.dumps(token).encode())).decode()
+        told = client.post(f"{T}/tasks", {"plan-task": packed})
+        assert told.error == (404, "NoSuchPlanTaskException")
+        messages.append(told.json["error"]["message"])
+    # The first is read, and found to be of columns that the table has not.
+    assert "have changed since" in messages[0]
+    assert "not made by this server" in messages[1]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import zlib
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
+from icetree.errors import InvalidInput
 from icetree.serve.plan.asked import Asked
+from icetree.serve.protocol.bodies import require_few
 from icetree.serve.protocol.refusals import Refused
 
 #: The longest filter and the like that a token may hold, once it is unpacked.
@@ -63,10 +64,12 @@ def read_token(token: str) -> Part:
     try:
         unpacker = zlib.decompressobj()
         packed = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
-        found = _decoder.decode(unpacker.decompress(packed, _MOST_BYTES))
+        told = unpacker.decompress(packed, _MOST_BYTES)
+        require_few(told)
+        found = _decoder.decode(told)
         if not unpacker.eof or unpacker.unused_data:
             raise ValueError(token)
-    except (ValueError, zlib.error, binascii.Error, msgspec.DecodeError, RecursionError):
+    except (ValueError, zlib.error, msgspec.DecodeError, RecursionError, InvalidInput):
         raise no_such_task("it was not made by this server") from None
     if not 0 <= found.start < found.stop:
         raise no_such_task("it was not made by this server")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
 from icetree.errors import InvalidInput
 
 T = TypeVar("T")
+
+#: How many values a body may have: one takes up to a hundred bytes once it is read, and as few as three as JSON.
+_MOST_VALUES: Final = 2_000_000
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -25,6 +28,7 @@ def reads(kind: type[T]) -> Callable[[bytes], T]:
     decoder = msgspec.json.Decoder(kind)
 
     def read(body: bytes) -> T:
+        require_few(body)
         try:
             found: T = decoder.decode(body)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -32,3 +36,9 @@ def reads(kind: type[T]) -> Callable[[bytes], T]:
         return found
 
     return read
+
+
+def require_few(body: bytes) -> None:
+    """Refuse JSON that would take many times its size once it is read; InvalidInput."""
+    if len(body) > _MOST_VALUES < sum(map(body.count, (b",", b"[", b"{"))):
+        raise InvalidInput(f"the body cannot be read: more than {_MOST_VALUES:,} values are in it")
