@@ -57,7 +57,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page chromium demo docs screens iceberg-java iceberg-java-path iceberg-aws iceberg-aws-path sqlite-jdbc sqlite-jdbc-path s3fs s3fs-path s3a s3a-path test interop check lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-sim bench-files-read bench-maintenance bench-spark laws cluster fallback soak writers simulate fuzz constraints clean
+.PHONY: help setup page chromium demo docs screens iceberg-java iceberg-java-path iceberg-aws iceberg-aws-path sqlite-jdbc sqlite-jdbc-path s3fs s3fs-path s3a s3a-path test interop check lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-sim bench-files-read bench-maintenance bench-spark laws cluster fallback soak writers simulate statements fuzz constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -156,6 +156,9 @@ writers: $(READY) ## Let 16 writers commit 1,000 times each to one table, on SQL
 
 simulate: $(READY) ## Simulate writers, faults and crashes, as seeds decide; ARGS="--seed 42" for one again
 	@$(PY) -m campaigns.simulate $(ARGS)
+
+statements: $(READY) $(ICEBERG_JAR) ## Run statements that seeds draw here and by Iceberg Java; ARGS="--seed 42" for one again
+	@ICEBERG_JAR="$(ICEBERG_JAR)" $(PY) -m campaigns.statements $(ARGS)
 
 fuzz: $(FUZZ) ## Damage every kind of file, in child processes; ARGS="--inputs 100000 --seconds 600 --seed 2" or "--guided 60"
 	@$(PY) -m campaigns.fuzz $(ARGS)

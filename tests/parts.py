@@ -42,6 +42,7 @@ PLACES = {
     "tests/serve/test_spark_docs.py": "Spark with Iceberg Java, as the page says",
     "tests/serve/test_spark_procedures.py": "Spark with Iceberg Java, and tables of PyIceberg",
     "tests/serve/test_spark_same_file.py": "Spark with Iceberg Java",
+    "tests/serve/test_spark_statements.py": "Iceberg Java, on the same Spark",
     "tests/serve/test_spark_v2.py": "Spark with Iceberg Java",
     "tests/serve/test_spark_whole_files.py": "Spark with Iceberg Java",
     "tests/serve/test_spark_writing.py": "Spark with Iceberg Java",
