@@ -219,7 +219,7 @@ class Table(Commits, Evolution[Committed], References, Shown):
             snapshot,
             format_version=format_version,
             pages=pages,
-            look=True,
+            mends=True,
         )
 
     # --- questions -------------------------------------------------------------------------

@@ -78,14 +78,14 @@ def export(
     *,
     format_version: int = 3,
     pages: Sequence[Page] | None = None,
-    look: bool = False,
+    mends: bool = False,
 ) -> Exported:
     """Write a snapshot, and the table's metadata, as an older version has them.
 
     With the `pages` of its history every snapshot of the table is written, and shown. Without,
     snapshots other than this one are shown where their exports would lie, whether they are there or
     not. `Unsupported` says what that version cannot say. What lists of exports name is taken for
-    there, unless told to `look`: then whatever is missing, or broken, is made anew.
+    there, unless it `mends`: then whatever of it is missing, or broken, is made anew.
     """
     metadata = state.metadata
     is_past = snapshot is not None and snapshot.snapshot_id not in metadata.by_id
@@ -102,7 +102,7 @@ def export(
         by_age = sorted(others.values(), key=lambda each: each.sequence_number, reverse=True)
         wanted += [each for each in by_age if each != snapshot]
     folder = export_folder(metadata.location, format_version)
-    present = Present.seen(files, absolute(folder, metadata.location)) if look else None
+    present = Present.seen(files, absolute(folder, metadata.location)) if mends else None
     series, every = Series(format_version=format_version, present=present), list[Made]()
     for each in wanted:
         made = series.export(metadata, files, each, keep=each is snapshot)

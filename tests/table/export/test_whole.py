@@ -145,6 +145,6 @@ def test_two_who_put_the_same_part_right_do_not_stop_each_other(moment: str) -> 
     store.delete([broken, list_of(table, newest(table))])
     store.write_new(broken, b"short")
     files = replace(table.files, store=_Mended(store, broken, content, moment))
-    export(table.state, files, newest(table), look=True)
+    export(table.state, files, newest(table), mends=True)
     require_whole(table, now(table))
     assert table.verify().is_clean
