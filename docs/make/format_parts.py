@@ -44,7 +44,8 @@ MEANING: Final = {
     "deleted_rows_count": "rows of the third",
     "min_sequence_number": "the least `sequence_number` of its live entries",
     "referenced_file": "of a data DV its data file; of a manifest DV its leaf; of a delete manifest the data manifest that it belongs to, or null",
-    "key_metadata": "of an encrypted file: its key and prefix, as Iceberg's standard key metadata has them",
+    "key_metadata": "of an encrypted file: its key and prefix, as Iceberg's standard key metadata has them; "
+    "of another kind it is carried along, and the file is read as it is",
     "split_offsets": "where row groups begin, ascending",
     "equality_ids": "of equality deletes: the columns that are compared",
 }
