@@ -40,6 +40,9 @@ def way_out(text: str, table: int, name: str) -> Way | None:
     last = max((at for at in range(own, len(steps)) if _names(steps[at], name)), default=own)
     for at, step in enumerate(steps[own : last + 1], own):
         first = step[0].text.upper()
+        if at == own and first in _SETS:
+            # What it shows no step could name: it is looked at, and not shown.
+            return None
         if at > own and (first in _LISTS or (first in _TURNING and _names(step, name))):
             return None
         if (at > own and first in _TURNING) or _joins_sets(step, depth):
