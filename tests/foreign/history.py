@@ -116,7 +116,6 @@ def _vary_sources(document: Json, chance: Random) -> None:
 def _vary_numbers(document: Json, writer: Writer, chance: Random) -> None:
     """Have given more numbers than are used, and an expression that no spec names."""
     if chance.random() < 0.3:
-        document["next-row-id"] += 5
         document["last-partition-id"] += 3
     if chance.random() < 0.3 and document["last-column-id"] < LAST_WITH_STATS:
         document["last-column-id"] += 2
