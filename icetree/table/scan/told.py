@@ -121,8 +121,8 @@ def _is_found(tasks: pa.Table, end: End, found: _Found) -> bool:
     if not {*names} <= {*tasks.column_names}:
         return False
     values, nulls, tight, bound = (tasks[name] for name in names)
-    every = pc.equal(values, tasks["record_count"])
-    empty = pc.fill_null(pc.and_(every, pc.equal(nulls, values)), False)
+    of_all = pc.equal(values, tasks["record_count"])
+    empty = pc.fill_null(pc.and_(of_all, pc.equal(nulls, values)), False)
     known = pc.and_(pc.fill_null(tight, False), pc.is_valid(bound))
     if not every(pc.or_(empty, known)):
         return False
