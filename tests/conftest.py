@@ -38,6 +38,7 @@ _MEMORY, _ENOUGH_BYTES = Path("/dev/shm"), 2 << 30
 if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ENOUGH_BYTES:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
+_CORES = os.cpu_count() or 1
 #: What takes longest starts first: nothing is left to run alone at the end.
 _FIRST = (
     "tests/spark",
@@ -92,9 +93,14 @@ class Together(LoadScopeScheduling):
 
     @cached_property
     def _sessions(self) -> int:
-        """How many sessions there are: as many as processes where nothing else is asked for."""
+        """How many sessions there are: as many as cores where nothing else is asked for."""
         alone = all(each.startswith(_IN_A_SESSION) for each in self.collection or ())
-        return self.numnodes if alone else max(1, self.numnodes // 2)
+        return _CORES if alone else max(1, _CORES // 2)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Run one process more than there are cores: who asks Java, a server or a browser waits for it."""
+    return _CORES + 1
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
