@@ -99,7 +99,7 @@ def encode_manifest(entries: Entries, layout: Layout) -> EncodedManifest:
     Every entry has its snapshot id and sequence numbers. Data files have first row ids all of them
     or none: readers give ids to what has none in a manifest that has some.
     """
-    holds_data = every(is_data_file(entries))
+    holds_data = entries.num_rows > 0 and every(is_data_file(entries))
     values = [
         tuple_values(entries, each, layout.shape) for each in layout.shape.spec(layout.spec_id)
     ]
