@@ -67,7 +67,8 @@ def move(turn: Turn) -> None:
     history = turn.world.history(ROWS)
     past = [state.id for state in history.told(head) if state.id is not None]
     to = turn.chance.choice(past) if kind == "roll back" and past else _any(turn, known)
-    if to is None or head is None:
+    # Where the head that the handle saw has expired, it is others who decide what is an ancestor.
+    if to is None or head is None or (kind == "roll back" and not past):
         return
     ahead = {state.id for state in history.ancestors(to)}
     by_time = kind == "roll back" and to in past and turn.chance.random() < 0.5
