@@ -47,6 +47,11 @@ def share(turn: Turn) -> None:
         # The table's own maintenance takes away what its copies may still need.
         if len(history.expired) == gone:
             raise
+    except InvalidInput as error:
+        # Nor is anything deleted beside a copy that has lost what it needs.
+        if not history.expired or "and cannot be read" not in str(error):
+            raise
+        turn.told(f"    refused: {error}")
 
 
 def _changes(turn: Turn, lake: Lake) -> list[tuple[str, Callable[[Table], object]]]:
