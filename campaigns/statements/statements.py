@@ -70,10 +70,7 @@ class Drawn:
             return self.values(wanted)
         name, columns = chance.choice(self._others(tables))
         asking = Asking(chance=chance, places=places(columns))
-        said = ", ".join(
-            f"{asking.value(each.dataType)} AS {quoted(each.name)}" for each in wanted.fields
-        )
-        return f"SELECT {said} FROM {name} WHERE {asking.condition()}"
+        return f"{_selecting(asking, wanted.fields)} FROM {name} WHERE {asking.condition()}"
 
     def _insert(self, tables: Mapping[str, t.StructType]) -> str:
         chance = self.chance
@@ -86,8 +83,7 @@ class Drawn:
         if draw < 0.75:
             return f"INSERT INTO {name} ({listed}) {self._new_rows(tables, t.StructType(some))}"
         asking = Asking(chance=chance, places=places(tables[OTHER]))
-        said = ", ".join(f"{asking.value(each.dataType)} AS {quoted(each.name)}" for each in some)
-        return f"INSERT INTO {name} BY NAME SELECT {said} FROM {OTHER}"
+        return f"INSERT INTO {name} BY NAME {_selecting(asking, some)} FROM {OTHER}"
 
     def _overwrite(self, tables: Mapping[str, t.StructType]) -> str:
         chance, columns = self.chance, tables[TABLE]
@@ -237,3 +233,9 @@ class Drawn:
 def _left(clauses: int) -> Iterable[int]:
     """Return of each clause how many come after it."""
     return reversed(range(clauses))
+
+
+def _selecting(asking: Asking, wanted: Iterable[t.StructField]) -> str:
+    """Return the SELECT of a value for each column."""
+    values = (f"{asking.value(each.dataType)} AS {quoted(each.name)}" for each in wanted)
+    return f"SELECT {', '.join(values)}"
